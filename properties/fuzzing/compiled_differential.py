@@ -29,12 +29,12 @@ from gapless.spec.catalog import Spec, State, spec_from
 from gapless.spec.language import Bound, Map, Refused, every_map
 from gapless.spec.reading.checking import checked
 from gapless.spec.reading.vocabulary import ForeignWords
-from gapless.traces.judging.batches import state_of
+from gapless.traces.judging.batches import Begun, state_of
 from gapless.traces.replay import kernels
-from gapless.traces.replay.kernels import EXACT, Ints, Kernel, ReplayResult
+from gapless.traces.replay.kernels import EXACT, Cells, Ints, Kernel, ReplayResult
 
 TRACES, EVENTS = 6, 8  # of one spec
-WINDOW = range(-64, 448)  # keys that a kernel holds
+WINDOWS = (range(-32, 96), range(-32, 96), range(-32, 96), range(-1, 5))  # keys that a kernel has room for
 NATIVE, EXPLORED, TEXT = 64, 256, 64  # specs of which one is compiled, explored, checked by the vocabulary
 STATES = 400  # that are explored of one
 FEW = (0, 1, 2, 3, 5, -1, -2, 7)
@@ -79,13 +79,13 @@ def judge(number: int) -> Counter[str]:
     traces = [_trace(spec, random) for _ in range(TRACES)]
     plain = [_plain(spec, trace) for trace in traces]
     of = kernels._kernel.__wrapped__(spec, frozenset())  # noqa: SLF001 - what is kept of one is of no use to the next
-    _compare(of, traces, plain, seen, "Python")
+    _compare(of, traces, plain, seen, "Python", number)
     if of.obstacle:
         seen[OBSTACLES] += 1
     elif number % NATIVE == 0:
         native = kernels.native_reading(spec, lambda: of.steps)
         compiled = Kernel(spec, of.reasons, native.code)
-        _compare(compiled, traces, plain, Counter(), "native")
+        _compare(compiled, traces, plain, Counter(), "native", number)
         seen[COMPILED] += 1
     if number % EXPLORED == 0:
         _explore(spec, seen)
@@ -125,45 +125,64 @@ def _plain(spec: Spec, trace: Trace) -> RunResult:
     return -1, "", state
 
 
-def _replayed(of: Kernel, traces: Sequence[Trace]) -> ReplayResult:
-    spec, events = of.spec, [event for trace in traces for event in trace]
-    args = np.zeros((len(spec.arguments), len(events)), np.int64)
-    rows = {name: row for row, name in enumerate(spec.arguments)}
-    for at, (name, values) in enumerate(events):
-        for parameter, value in zip(spec.parameters[name], values, strict=True):
-            args[rows[parameter], at] = value
-    count = len(traces)
-    state = np.array([[int(getattr(spec.initial, name))] * count for name in spec.scalars], np.int64)
-    windows: Ints = np.full(count, len(WINDOW), np.int64)
-    return of.replay(
-        np.arange(0, len(events) + 1, EVENTS, dtype=np.int64),
-        np.array([spec.codes[name] for name, _ in events], np.int8),
-        args,
-        state,
-        origins=np.full(count, WINDOW[0], np.int64),
-        widths=windows,
-        resumable=True,
-        profile="strict",
-    )
+class _ReplayInParts:
+    """Traces as a kernel replays them, in two parts: up to an event, and on from the state there."""
 
+    def __init__(self, of: Kernel, traces: Sequence[Trace], window: range, cut: int) -> None:
+        self.of, self.cut = of, cut
+        begun = Begun.new(of.spec, len(traces))
+        self.first = self._part([trace[:cut] for trace in traces], window, begun.state, None)
+        self.then = self._part([trace[cut:] for trace in traces], window, self.first.state, self.first.cells)
 
-def _compare(of: Kernel, traces: Sequence[Trace], plain: Sequence[RunResult], seen: Counter[str], how: str) -> None:
-    found = _replayed(of, traces)
-    assert found.cells is not None  # noqa: S101 - for the type checker: it was asked for
-    for at, (trace, (where, rule, state)) in enumerate(zip(traces, plain, strict=True)):
-        why = int(found.bad_why[at])
+    def _part(self, traces: Sequence[Trace], window: range, state: Ints, cells: Cells | None) -> ReplayResult:
+        spec, events = self.of.spec, [event for trace in traces for event in trace]
+        args = np.zeros((len(spec.arguments), len(events)), np.int64)
+        rows = {name: row for row, name in enumerate(spec.arguments)}
+        for at, (name, values) in enumerate(events):
+            for parameter, value in zip(spec.parameters[name], values, strict=True):
+                args[rows[parameter], at] = value
+        return self.of.replay(
+            np.cumsum([0, *map(len, traces)], dtype=np.int64),
+            np.array([spec.codes[name] for name, _ in events], np.int8),
+            args,
+            state,
+            origins=np.full(len(traces), window[0], np.int64),
+            widths=np.full(len(traces), len(window), np.int64),
+            cells=cells,
+            resumable=True,
+            profile="strict",
+        )
+
+    def outcome(self, trace: int) -> RunResult | None:
+        """The outcome of one trace; None where it is left to the plain functions."""
+        is_stopped = bool(self.first.bad_why[trace])
+        found, before = (self.first, 0) if is_stopped else (self.then, self.cut)
+        assert found.cells is not None  # noqa: S101 - for the type checker: they were asked for
+        why, length = int(found.bad_why[trace]), self.cut if is_stopped else EVENTS - self.cut
         if why == EXACT:
+            return None
+        one = np.arange(len(found.bad_why)) == trace
+        state = state_of(self.of.spec, found.state[:, trace], found.cells.of(one))
+        if not why:
+            return -1, "", state
+        return before + int(found.bad_at[trace]) - trace * length, self.of.reasons[why - 1].rule, state
+
+
+def _compare(
+    of: Kernel, traces: Sequence[Trace], plain: Sequence[RunResult], seen: Counter[str], how: str, number: int
+) -> None:
+    """Compare what a kernel replays with what the plain functions do."""
+    found = _ReplayInParts(of, traces, WINDOWS[number % len(WINDOWS)], number % EVENTS)
+    for at, (trace, (where, rule, state)) in enumerate(zip(traces, plain, strict=True)):
+        outcome = found.outcome(at)
+        if outcome is None:
             seen[LEFT] += 1
             continue
-        seen[REFUSED if why else DECIDED] += 1
-        verdict = (int(found.bad_at[at]) - at * EVENTS, of.reasons[why - 1].rule) if why else (-1, "")
-        if verdict != (where, rule):
-            raise Disagreement(f"{how}: {verdict} and not {(where, rule)} of {trace}")
-        one = np.zeros(len(traces), np.bool_)
-        one[at] = True
-        reached = state_of(of.spec, found.state[:, at], found.cells.of(one))
-        if not _same(reached, state):
-            raise Disagreement(f"{how}: {reached} and not {state} behind {trace}")
+        seen[REFUSED if outcome[1] else DECIDED] += 1
+        if outcome[:2] != (where, rule):
+            raise Disagreement(f"{how}: {outcome[:2]} and not {(where, rule)} of {trace}")
+        if not _same(outcome[2], state):
+            raise Disagreement(f"{how}: {outcome[2]} and not {state} behind {trace}")
 
 
 def _same(one: State, other: State) -> bool:
@@ -182,10 +201,13 @@ def _same(one: State, other: State) -> bool:
 
 def _explore(spec: Spec, seen: Counter[str]) -> None:
     """Every state within a bound, plainly and by native code: as many of them, and the same steps."""
-    numbers: dict[str, Sequence[Any]] = {
+    numbers: dict[str, Any] = {
         name: (0, 1) if any(name in some for some in spec.flags.values()) else (0, 1, 2, -1) for name in spec.arguments
     }
     numbers |= {"y0": (0, 1, 4), "y1": (-1, 2), "z": every_map((0, 1), (0, 5), 0)}
+    for step, names in spec.parameters.items():  # what the second argument is tried with depends on the first
+        if names[:2] == ("x0", "x1") and not {"x0", "x1"} & set(spec.flags[step]):
+            numbers[f"{step}.x1"] = _depending
     bound = Bound(says="small numbers", within=_is_small, numbers=numbers)
     plain, native = (explore(spec, bound, limit=STATES, how=how) for how in ("plain", "native"))
     for what in ("states", "accepted", "refused"):
@@ -193,6 +215,10 @@ def _explore(spec: Spec, seen: Counter[str]) -> None:
         if one != other:
             raise Disagreement(f"explored: {what}: {other} by native code, and {one}")
     seen[SEARCHED] += 1
+
+
+def _depending(x0: int) -> Sequence[int]:
+    return (*range(x0 % 4), -1)
 
 
 def _counted(found: Any, what: str) -> Any:

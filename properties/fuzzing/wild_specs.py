@@ -230,9 +230,7 @@ def spec(number: int) -> str:
     drawn.maps = dict(zip(("m", "p"), defaults, strict=True)) if drawn.upto(5) else {}
     fields = ["    a: int = 0", f"    b: int = {drawn.one(SMALL)}", "    f: bool = False"]
     fields += [f"    {name}: Map[Number, int] = Map({default})" for name, default in drawn.maps.items()]
-    has_kernel = number % 64 == 0 and number % 512 != 256  # what counts, or has a Map of two keys, has none
-    drawn.has_pairs = drawn.upto(15) == 0 and not has_kernel
-    drawn.counts = drawn.upto(7) == 0 and not has_kernel
+    drawn.has_pairs, drawn.counts = drawn.upto(3) == 0, drawn.upto(2) == 0
     fields += [f"    q: Map[Number, Number, int] = Map({drawn.one(('0', '7'))})"] * drawn.has_pairs
     steps = [drawn.step(which) for which in range(1 + drawn.upto(2))]
     actions = ", ".join(f"step_{which}" for which in range(len(steps)))

@@ -30,6 +30,7 @@ from gapless.spec.reading.trees.ranges import LIMIT
 from gapless.traces.replay import loop
 from gapless.traces.replay.kernels import EXACT, Kernel, code_of, kernel
 from gapless.traces.replay.loop import CLAIMED
+from gapless.traces.replay.map_columns import columns_of
 from gapless.traces.replay.step_functions import StepFunctions
 
 SENTENCE = "the_kernel_is_the_spec"
@@ -89,6 +90,7 @@ class _KernelSteps:
         self.of = of
         self.names: dict[str, Any] = {
             "at": self._at, "put": self._put, "forget": self._forget, "clear": self._clear,
+            "at_pair": self._at_pair, "put_pair": self._put_pair, "clear_pairs": self._clear,
             "stood_in": by_python(loop.stood_in), "taken_over": by_python(loop.taken_over),
         }  # fmt: skip
         exec(code_of(of.steps), self.names)  # noqa: S102 - the compiler's own
@@ -96,31 +98,46 @@ class _KernelSteps:
         bodies = StepFunctions((), tuple(of.steps.quantifiers.values()), {})
         exec(code_of(bodies), one_number)  # noqa: S102 - the compiler's own
         for name, body in of.steps.quantifiers.items():
-            quantifier = self._quantifier(one_number[body.name])
+            quantifier = self._quantifier(name.partition("_")[0], one_number[body.name])
             self.names[name] = one_number[name] = quantifier
 
     @staticmethod
-    def _at(windows: list[UnknownMap], place: Any, _width: int, column: int, _default: int) -> Unknown:
+    def _at(windows: dict[int, UnknownMap], place: Any, _width: int, column: int, _default: int) -> Unknown:
         return windows[column][place]
 
     @staticmethod
     def _put(
-        windows: list[UnknownMap], place: Any, _width: int, column: int, _default: int, value: Any, _escape: Any
+        windows: dict[int, UnknownMap], place: Any, _width: int, column: int, _default: int, value: Any, _escape: Any
     ) -> None:
         windows[column] = windows[column].set(place, value)
 
     @staticmethod
-    def _forget(windows: list[UnknownMap], place: Any, _width: int, column: int, _default: int) -> None:
+    def _at_pair(
+        windows: dict[int, UnknownMap], first: Any, second: Any, _width: int, column: int, _default: int
+    ) -> Unknown:
+        return windows[column][first, second]
+
+    @staticmethod
+    def _put_pair(
+        windows: dict[int, UnknownMap], first: Any, second: Any, _width: int, column: int, _default: int, value: Any,
+        _escape: Any,
+    ) -> None:  # fmt: skip
+        windows[column] = windows[column].set(first, second, value)
+
+    @staticmethod
+    def _forget(windows: dict[int, UnknownMap], place: Any, _width: int, column: int, _default: int) -> None:
         windows[column] = windows[column].forget_from(place)
 
     @staticmethod
-    def _clear(windows: list[UnknownMap], _width: int, column: int, _default: int) -> None:
+    def _clear(windows: dict[int, UnknownMap], _width: int, column: int, _default: int) -> None:
         windows[column] = windows[column].cleared()
 
     @staticmethod
-    def _quantifier(holds: Callable[..., Any]) -> Callable[..., Unknown]:
-        """The loop over numbers as a quantifier over the same body."""
-        return lambda low, high, *rest: symbolic.Quantification().all_between(low, high, lambda n: holds(n, *rest))
+    def _quantifier(word: str, holds: Callable[..., Any]) -> Callable[..., Unknown]:
+        """The loop over numbers as a quantifier, or a count, over the same body."""
+        reading = symbolic.Quantification()
+        read = reading.count_between if word == "count" else reading.all_between
+        return lambda low, high, *rest: read(low, high, lambda n: holds(n, *rest))
 
     def run(
         self, step: TranslatedStep, state: State, args: dict[str, Unknown]
@@ -135,7 +152,7 @@ class _KernelSteps:
 
         def once() -> tuple[int, dict[str, Any]]:
             scalars, escape = _Columns([*before]), [0]
-            windows = [getattr(state, name) for name in spec.maps]
+            windows = {column: getattr(state, name) for name, column in columns_of(spec).of.items()}
             counts = [0] * (len(allowed) + 1)
             why = self.names["step"](
                 code, 0, 0, scalars, _Columns([*given]), windows, 0, 0, escape, allowed, counts, list(counts), [0], [],
@@ -143,7 +160,9 @@ class _KernelSteps:
             )  # fmt: skip
             why = 0 if why == CLAIMED else why
             values = dict(zip(spec.scalars, scalars.values, strict=True))
-            return (EXACT if escape[0] else why), values | dict(zip(spec.maps, windows, strict=True))
+            return (EXACT if escape[0] else why), values | {
+                name: windows[column] for name, column in columns_of(spec).of.items()
+            }
 
         return once
 

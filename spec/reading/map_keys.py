@@ -25,11 +25,6 @@ def key_count(hint: Any) -> int:
     return max(len(get_args(hint)) - 1, 1)
 
 
-def pair_of(state: Any) -> str:
-    """The name of the first Map of a state that has two keys; empty if there is none."""
-    return next((name for name, count in key_counts(state).items() if count == 2), "")
-
-
 def numbers_of(key: Any) -> tuple[int, ...]:
     """The numbers that a key of a Map is made of."""
     return tuple(map(int, key)) if isinstance(key, tuple) else (int(key),)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from gapless.native import function
 from gapless.properties.fuzzing import compiled_differential
 from gapless.properties.fuzzing.compiled_differential import COMPILED, DECIDED, LEFT, OBSTACLES, REFUSED, chunk
-from gapless.traces.replay import step_functions
+from gapless.traces.replay import loop, step_functions
 from gapless.traces.replay.step_functions import StepTrees
 from tests.support.night import NIGHT
 
@@ -26,10 +29,25 @@ def test_compiled_readings_agree_with_the_plain_functions_on_random_specs() -> N
 def test_numbers_that_leave_64_bits_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_functions, "guarded", lambda tree: tree)
     monkeypatch.setattr(compiled_differential, "NATIVE", 1 << 60)
-    assert "Disagreement: Python" in chunk(1, 130).failures[0]
+    assert "Disagreement: Python" in chunk(130, 5).failures[0]
 
 
 def test_a_map_that_is_written_into_its_own_field_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StepTrees, "obstacle", "")
     monkeypatch.setattr(compiled_differential, "NATIVE", 1 << 60)
-    assert "Disagreement: Python" in chunk(1, 130).failures[0]
+    assert "Disagreement: Python" in chunk(110, 4).failures[0]
+
+
+@function
+def row_of(windows: Any, first: Any, second: Any, width: Any, column: Any) -> Any:
+    """Look for the first key alone."""
+    for row in range(width):
+        if windows[row * loop.COLUMNS + column + 1] == first:
+            return row
+    return loop.chosen(first, second, width)
+
+
+def test_a_table_that_knows_the_first_key_alone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "row_of", row_of)
+    monkeypatch.setattr(compiled_differential, "NATIVE", 1 << 60)
+    assert "Disagreement: Python" in chunk(24, 4).failures[0]

@@ -300,3 +300,60 @@ def test_every_map_lists_each_once() -> None:
     found = every_map(range(3), (0, 5), 5)
     assert len({tuple(one[key] for key in range(3)) for one in found}) == len(found) == 8
     assert {one[3] for one in found} == {5}
+
+
+FAR = '''"""A counter that begins far from INITIAL, and a Map that has its default in no state in which it begins."""
+
+from dataclasses import dataclass
+
+from gapless.spec.language import Bound, Map, applies, every_map, replace
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The counter and the Map."""
+
+    count: int = 0
+    rest: int = 3
+    sizes: Map[int, int] = Map(0)
+    more: Map[int, int] = Map(-7)
+
+
+def begin(s: State, sizes: Map[int, int]) -> State:
+    """It begins with any sizes."""
+    return replace(s, count=1000000, rest=1000000, sizes=sizes, more=s.more.set(0, 9))
+
+
+def grow(s: State) -> State:
+    """One more."""
+    applies(s.count < 1000004)
+    return replace(s, count=s.count + 1)
+
+
+def empty(s: State) -> State:
+    """All is empty again."""
+    applies(s.count == LAST)
+    return replace(s, sizes=s.sizes.cleared())
+
+
+def count_grows(s: State) -> bool:
+    """Otherwise it shrinks."""
+    return 0 <= s.count
+
+
+LAST = 1000003
+INITIAL = State()
+INITIALS = (begin,)
+ACTIONS = (grow, empty)
+INVARIANTS = (count_grows,)
+BOUND = Bound(says="two sizes", within=lambda s: True, numbers={"sizes": every_map(range(1), (5, 6), 0)})
+'''
+
+
+def test_a_search_packs_states_that_are_all_far_from_the_initial_one(tmp_path: Path) -> None:
+    """The second search knows which states there are, and makes room for no others."""
+    spec = made(FAR, tmp_path)
+    assert spec.bound
+    plain, *native = (explore(spec, spec.bound, how=how) for how in ("plain", "native", "native"))
+    assert [one.states for one in native] == [plain.states] * 2
+    assert all(set(one.graph.states) == set(plain.graph.states) for one in native)

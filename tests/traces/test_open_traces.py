@@ -113,7 +113,7 @@ def replayed(
 
 def test_a_kernel_that_looks_below_what_it_was_given_says_so() -> None:
     spec = SPECS["dispatch"]
-    cells = PackedMapCells(len(spec.maps))
+    cells = PackedMapCells(spec)
     cells.grow(1)
     steps = [("take", 3), ("take", 1), ("write", 1), ("crash", 1)]
     found = []
@@ -362,7 +362,7 @@ def test_an_interrupt_between_pieces_tells_what_was_judged(
 
 
 def test_what_lies_below_is_put_aside_and_found_again() -> None:
-    cells = PackedMapCells(2)
+    cells = PackedMapCells(SPECS["op_batch"])
     cells.grow(3)
     places = np.array([2, 0], np.int64)
     wide = packed_map_cells.LONG + 10

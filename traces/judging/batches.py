@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import signature
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
-import immutables
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +20,11 @@ from gapless.traces.judging.tallies import LARGEST, Amount, First, Key, Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN
 from gapless.traces.replay.kernels import Cells, Ints, Kernel, ReplayResult
+from gapless.traces.replay.map_columns import columns_of
 from gapless.traces.replay.possible_states import Replay
 
+ROWS = 3  # of a table, for each element that it may get
+MOST_ROWS = 1 << 22  # of a table: a trace that needs more is left to exact replay
 SLICE = 1 << 16  # events that are replayed at once, or one trace if it has more: memory of that size is used again
 
 
@@ -51,7 +53,7 @@ class Begun:
     def new(cls, spec: Spec, count: int) -> Begun:
         """Return so many traces without events."""
         none = np.zeros(count, np.int64)
-        nothing = np.zeros((len(spec.maps), 0), np.int64)
+        nothing = np.zeros((len(columns_of(spec)), 0), np.int64)
         cells = Cells(none, np.zeros(count + 1, np.int64), nothing, np.zeros(count, np.bool_))
         return cls(none, initial(spec, count), cells)
 
@@ -65,11 +67,9 @@ def initial(spec: Spec, count: int) -> Ints:
 def state_of(spec: Spec, scalars: Ints, cells: Cells) -> State:
     """Build the state of one trace for the plain functions, from its scalars and the cells of its Maps."""
     values: dict[str, Any] = dict(zip(spec.scalars, scalars.tolist(), strict=True))
-    for name, column in zip(spec.maps, cells.values, strict=True):
-        default = getattr(spec.initial, name).default
-        (places,) = np.nonzero(column != int(default))
-        entries = zip((places + cells.origins[0]).tolist(), column[places].tolist(), strict=True)
-        values[name] = Map(default, immutables.Map(entries))
+    for name in spec.maps:
+        entries = columns_of(spec).elements(name, cells.values, int(cells.origins[0]))
+        values[name] = Map(getattr(spec.initial, name).default, entries)
     return replace(spec.initial, **values)
 
 
@@ -101,13 +101,27 @@ class Batch:
         """Replay all from the spec's initial state, or from their own: then more events may come."""
         state = initial(self.spec, len(self.traces)) if begun is None else begun.state
         origins, widths = self.windows(begun)
-        return of.replay(
+        found = of.replay(
             self.starts, self.action, self.args, state, origins=origins, widths=widths,
             cells=begun.cells if begun else None, resumable=begun is not None,
             rows=self.rows, profile=profile,
         )  # fmt: skip
+        columns = columns_of(self.spec)
+        return replace(found, cells=_trimmed(found.cells, columns.defaults)) if columns.pairs and found.cells else found
 
     def windows(self, begun: Begun | None = None) -> tuple[Ints, Ints]:
+        """Return the keys that the Maps of each trace may have, and room for tables of those of two keys."""
+        origins, widths = self._windows_of_keys(begun)
+        if not columns_of(self.spec).pairs:
+            return origins, widths
+        used = np.zeros(len(self.traces), np.int64)
+        if begun is not None:
+            used = columns_of(self.spec).used(begun.cells.values, begun.cells.starts)
+            widths = np.maximum(widths, begun.cells.widths)
+        rows = np.minimum(ROWS * (used + np.diff(self.starts)) + ROWS, np.maximum(MOST_ROWS, 2 * used))
+        return origins, np.maximum(widths, rows)
+
+    def _windows_of_keys(self, begun: Begun | None) -> tuple[Ints, Ints]:
         """Return the keys that the Maps of each trace may have: all that its events name, if they lie close together.
 
         Otherwise one of them is far off: the window lies at the first, and a write outside of it goes to exact replay.
@@ -140,6 +154,15 @@ class Batch:
         widths = np.where(close, np.maximum(needed, 0), np.maximum(room, present)).astype(np.int64)
         usable = (-LIMIT < origins) & (origins < LIMIT)
         return np.where(usable, origins, 0), np.where(usable, widths, 0)
+
+
+def _trimmed(cells: Cells, defaults: Ints) -> Cells:
+    """The cells without the last ones of each trace that have defaults: most of the room for tables stays unused."""
+    within = np.arange(cells.starts[-1]) - np.repeat(cells.starts[:-1], cells.widths)
+    ends = np.where((cells.values != defaults[:, None]).any(axis=0), within + 1, 0)
+    widths = np.maximum.reduceat(ends, cells.starts[:-1]) if len(cells.widths) else cells.widths
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
+    return Cells(cells.origins, starts, cells.values[:, within < np.repeat(widths, cells.widths)], cells.cut)
 
 
 def count(traces: Traces, tally: Tally, batch: Batch, found: ReplayResult, sign: int) -> None:
@@ -218,11 +241,11 @@ def _add_counts(counts: dict[Key, int], keys: Sequence[Key], actions: npt.NDArra
 
 @cache
 def _keys(spec: Spec) -> npt.NDArray[np.bool_]:
-    """Mark the arguments of each action that have the type of a Map's key."""
+    """Mark the arguments of each action that have the type of the key of a Map that has one."""
+    hints = get_type_hints(type(spec.initial))
+    kinds = {get_args(hints[name])[0] for name in columns_of(spec).singles}
     found = np.zeros((len(spec.actions), len(spec.arguments)), np.bool_)
     for code, (name, action) in enumerate(spec.actions.items()):
         for parameter in spec.parameters[name]:
-            found[code, spec.arguments.index(parameter)] = (
-                signature(action).parameters[parameter].annotation in spec.key_types
-            )
+            found[code, spec.arguments.index(parameter)] = signature(action).parameters[parameter].annotation in kinds
     return found

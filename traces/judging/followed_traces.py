@@ -36,6 +36,7 @@ from gapless.traces.replay.exact import (
 )
 from gapless.traces.replay.kernels import EXACT, Ints, Loop, Reason, kernel
 from gapless.traces.replay.laid_maps import LaidMap
+from gapless.traces.replay.map_columns import columns_of
 from gapless.traces.replay.notation import changes
 from gapless.traces.replay.possible_states import TraceEvent
 from gapless.traces.replay.provenance import Reads, refused_for
@@ -355,6 +356,8 @@ def followed(traces: Traces, trace: int, options: Options) -> FollowedTrace | No
     low, high = traces.starts[trace : trace + 2].tolist()
     events = traces.events(low, high)
     if high - low < SHORT or (traces.outcome[events] == UNKNOWN).any():
+        return None
+    if columns_of(traces.spec).pairs:
         return None
     if {f"{traces.spec.name}/{rule}" for rule in (REFUSED, SEEN)} & options.ignored:
         return None

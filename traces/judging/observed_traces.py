@@ -81,7 +81,7 @@ class ObservedTraces:
         self.traces, self.options, self.accepted = traces, options, accepted
         self.order = traces.events(0, len(traces.of))
         self.state = initial(traces.spec, count)
-        self.cells = PackedMapCells(len(traces.spec.maps))
+        self.cells = PackedMapCells(traces.spec)
         self.cells.grow(count)
         self.events = np.zeros(count, np.int64)
         self.departing = {rule: np.full(count, -1, np.int64) for rule in (SEEN, REFUSED)}

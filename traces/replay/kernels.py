@@ -46,8 +46,9 @@ from gapless.spec.reading.checking import checked
 from gapless.spec.reading.trees import decision_trees as trees
 from gapless.spec.reading.trees import difference_bounds, map_effects, ranges, terms
 from gapless.spec.reading.trees.decision_trees import constant_map
-from gapless.traces.replay import loop, step_functions, syntax
+from gapless.traces.replay import loop, map_columns, quantifier_functions, step_functions, syntax
 from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION
+from gapless.traces.replay.map_columns import columns_of
 from gapless.traces.replay.step_functions import Reason, StepFunctions, steps_of, trees_of
 
 __all__ = ["EXACT", "UNKNOWN_ACTION", "Cells", "Ints", "Kernel", "Loop", "Numbers", "Reason", "ReplayResult", "kernel"]
@@ -178,13 +179,13 @@ class Kernel:
         origins = none if origins is None else handed(origins)
         widths = none if widths is None else handed(widths)
         now = np.empty(len(self.spec.scalars), np.int64)  # the state of the trace that is being replayed
-        columns = max(1, len(self.spec.maps))
+        columns = max(1, len(columns_of(self.spec)))
         if resident is None:
             windows: Numbers = np.empty((1 + int(widths.max(initial=0))) * columns, np.int64)
         else:
             windows = resident.view()
             windows.shape = (resident.size,)  # a view, or an error
-        found = self._result(state, _room(origins, widths, len(self.spec.maps)) if resumable else None)
+        found = self._result(state, _room(origins, widths, len(columns_of(self.spec))) if resumable else None)
         begin, end = (cells or (NO_CELLS if resident is None else RESIDENT)).handed(), found.cells or NO_CELLS
         allowed = np.array([profile in d.profiles for d in self.spec.deviations] + [False], np.bool_)
         self.loop(
@@ -312,6 +313,7 @@ def code_of(steps: StepFunctions) -> CodeType:
 
 _MAKERS: tuple[ModuleType, ...] = (
     language, forking, terms, map_effects, trees, difference_bounds, ranges, syntax, step_functions, loop, catalog,
+    quantifier_functions, map_columns,
     sys.modules[__name__],
 )  # fmt: skip
 
@@ -416,18 +418,18 @@ def python_reading(spec: Spec, code: CodeType, names: Mapping[str, Any] | None =
 
 def words(spec: Spec) -> dict[str, Any]:
     """Return the functions of the loop that steps call."""
-    named = ((name, getattr(loop, name)) for name in ("at", "put", "forget", "clear", "stood_in", "taken_over"))
-    return {name: specialised(word, **constants(spec)) for name, word in named}
+    return {name: specialised(getattr(loop, name), **constants(spec)) for name in loop.WORDS}
 
 
 def constants(spec: Spec) -> dict[str, Any]:
     """Return the numbers that specialise the loop for a spec."""
-    defaults = [int(getattr(spec.initial, name).default) for name in spec.maps]
+    columns = columns_of(spec)
     return {
         "SCALARS": len(spec.scalars),
-        "MAPS": len(spec.maps),
-        "COLUMNS": max(1, len(spec.maps)),
-        "DEFAULTS": np.array(defaults or [0], np.int64),
+        "SINGLES": len(columns.singles),
+        "MAPS": len(columns),
+        "COLUMNS": max(1, len(columns)),
+        "DEFAULTS": columns.defaults if len(columns) else np.zeros(1, np.int64),
     }
 
 

@@ -13,14 +13,24 @@ import numpy as np
 from gapless.native import function
 from gapless.spec.reading.trees.ranges import LIMIT
 
+WORDS = (
+    "at", "put", "forget", "clear", "at_pair", "put_pair", "clear_pairs", "is_too_long", "stood_in", "taken_over",
+)  # fmt: skip
+"""The functions that steps call."""
+
 EXACT = -1  # the reason of a trace that only exact replay can judge
 UNKNOWN_ACTION = -2  # an action code that the spec does not have
 CLAIMED = -3  # no reason to stop: the event is refused, and the state is the one that the broker claims
 
 SCALARS = 0  # fields of the state that are numbers
-MAPS = 0  # fields that are Maps, each a column of the windows
-COLUMNS = 1  # of the windows: one for each Map, and one where there is none
-DEFAULTS = np.zeros(1, np.int64)  # of the Maps
+SINGLES = 0  # Maps of one key, each a column of the windows, before the columns of those of two
+MAPS = 0  # columns that have something in them
+COLUMNS = 1  # of the windows: one where there is no Map
+DEFAULTS = np.zeros(1, np.int64)  # of the columns
+FREE = 1 << 62  # in place of the first key, in a row of a table that has no element: no key is as large
+FEW = 1024  # numbers that a quantifier may go through beyond as many as a window has
+FOLDED, LOW_BITS = 29, (1 << 30) - 1
+FRACTION = (1 << 32) - 1
 
 
 @function
@@ -78,20 +88,108 @@ def clear(windows: Any, width: Any, column: Any, default: Any) -> None:
         windows[place * COLUMNS + column] = default
 
 
+# -- Maps of two keys
+#
+# The rows of a window are a table, too: a Map of two keys has three columns, of its values and of both keys. An element
+# lies in the first row that is free from the one on that its keys choose. A full table escapes to exact replay.
+
+
 @function
-def load(windows: Any, place: Any, cells: Any, low: Any, high: Any) -> None:
-    """Load the elements of a trace's Maps into the windows."""
-    for column in range(len(cells)):
+def chosen(first: Any, second: Any, width: Any) -> Any:
+    """Return the row in which to look for two keys first: keys that follow one another choose rows far apart."""
+    one = (first ^ (first >> FOLDED)) & LOW_BITS
+    other = (second ^ (second >> FOLDED)) & LOW_BITS
+    mixed = one * 0x9E3779B1 + other * 0x85EBCA6B
+    return ((mixed & FRACTION) * width) >> 32
+
+
+@function
+def row_of(windows: Any, first: Any, second: Any, width: Any, column: Any) -> Any:
+    """Return the row of an element, or the free row for it; -1 in a full table."""
+    row = chosen(first, second, width)
+    for _ in range(width):
+        kept = windows[row * COLUMNS + column + 1]
+        if kept == FREE or (kept == first and windows[row * COLUMNS + column + 2] == second):
+            return row
+        row = row + 1 if row + 1 < width else 0
+    return -1
+
+
+@function
+def at_pair(windows: Any, first: Any, second: Any, width: Any, column: Any, default: Any) -> Any:
+    """Return the value of a Map at two keys."""
+    row = row_of(windows, first, second, width, column)
+    return windows[row * COLUMNS + column] if row >= 0 else default
+
+
+@function
+def put_pair(
+    windows: Any, first: Any, second: Any, width: Any, column: Any, default: Any, value: Any, escape: Any
+) -> None:
+    """Write a value of a Map at two keys; a full table takes only the default."""
+    row = row_of(windows, first, second, width, column)
+    if row < 0:
+        if value != default:
+            escape[0] = 1
+    elif value != default or windows[row * COLUMNS + column + 1] != FREE:
+        windows[row * COLUMNS + column] = value
+        windows[row * COLUMNS + column + 1] = first
+        windows[row * COLUMNS + column + 2] = second
+
+
+@function
+def clear_pairs(windows: Any, width: Any, column: Any, default: Any) -> None:
+    """Reset a whole Map of two keys to its default."""
+    for row in range(width):
+        windows[row * COLUMNS + column] = default
+        windows[row * COLUMNS + column + 1] = FREE
+
+
+@function
+def is_too_long(low: Any, high: Any, width: Any) -> Any:
+    """Return True if a quantifier has too many numbers to go through, or too large ones."""
+    return low < high and (low < -LIMIT or high > LIMIT or high - low > width + FEW)
+
+
+@function
+def load(windows: Any, place: Any, cells: Any, low: Any, high: Any, width: Any, escape: Any) -> None:
+    """Load the elements of a trace's Maps into the windows; those of tables get rows of their own."""
+    for column in range(SINGLES):
         for cell in range(low, high):
             windows[(place + cell - low) * COLUMNS + column] = cells[column, cell]
+    if SINGLES < MAPS:
+        for column in range(SINGLES, MAPS, 3):
+            for cell in range(low, high):
+                first, second, value = cells[column + 1, cell], cells[column + 2, cell], cells[column, cell]
+                if first != FREE:
+                    put_pair(windows, first, second, width, column, DEFAULTS[column], value, escape)
+
+
+@function
+def leave_table(windows: Any, cells: Any, low: Any, high: Any, column: Any) -> None:
+    """Store the elements of a table, one after the other."""
+    left = low
+    for row in range(high - low):
+        cells[column, low + row] = DEFAULTS[column]
+        cells[column + 1, low + row] = FREE
+        cells[column + 2, low + row] = 0
+        value = windows[row * COLUMNS + column]
+        if value != DEFAULTS[column]:
+            cells[column, left] = value
+            cells[column + 1, left] = windows[row * COLUMNS + column + 1]
+            cells[column + 2, left] = windows[row * COLUMNS + column + 2]
+            left += 1
 
 
 @function
 def leave(windows: Any, cells: Any, low: Any, high: Any) -> None:
     """Store the elements of a trace's Maps from the windows."""
-    for column in range(len(cells)):
+    for column in range(SINGLES):
         for cell in range(low, high):
             cells[column, cell] = windows[(cell - low) * COLUMNS + column]
+    if SINGLES < MAPS:
+        for column in range(SINGLES, MAPS, 3):
+            leave_table(windows, cells, low, high, column)
 
 
 # -- events --------------------------------------------------------------------------------------------------------
@@ -171,7 +269,7 @@ def replay(  # noqa: C901, PLR0912 - the loop
                     windows[place * COLUMNS + column] = DEFAULTS[column]
             if len(loaded) > 1:
                 windows[len(windows) - COLUMNS] = 0
-                load(windows, there[t] - origin, cells, loaded[t], loaded[t + 1])
+                load(windows, there[t] - origin, cells, loaded[t], loaded[t + 1], width, escape)
         for e in range(starts[t], starts[t + 1]):
             act = action[e]
             why = STEP(

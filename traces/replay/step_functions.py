@@ -22,7 +22,6 @@ from gapless.spec.reading.trees.decision_trees import (
     End,
     Tree,
     names_its_ends,
-    no_kernel,
     nodes,
     obstacle,
     outcomes,
@@ -38,12 +37,13 @@ from gapless.spec.reading.trees.terms import (
     Argument,
     At,
     Constant,
-    Every,
     Field,
     LeafTerm,
     MapTerm,
     Negative,
     Operation,
+    Pair,
+    Quantifier,
     Reads,
     Term,
     Variable,
@@ -52,6 +52,8 @@ from gapless.spec.reading.trees.terms import (
 )
 from gapless.traces.replay import syntax
 from gapless.traces.replay.loop import EXACT, UNKNOWN_ACTION
+from gapless.traces.replay.map_columns import columns_of
+from gapless.traces.replay.quantifier_functions import QuantifierFunctions
 
 CALLED = ("e", "now", "args", "windows", "origin", "width", "escape")
 DISPATCHED = (
@@ -101,8 +103,6 @@ class StepTrees:
     @property
     def obstacle(self) -> str:
         """The reason for which steps cannot be compiled exactly; empty if they can."""
-        if why := no_kernel(self.spec.initial, *self.actions.values(), *(tree for _, tree in self.stand_ins())):
-            return why
         for name in self.spec.maps:
             if not -LIMIT < int(getattr(self.spec.initial, name).default) < LIMIT:
                 return f"the default of the Map `{name}` is too large"
@@ -146,20 +146,20 @@ def reason_of(spec: Spec, action: str, step: str, refused: Refused) -> Reason:
 
 def steps_of(trees: StepTrees) -> StepFunctions:
     """Compile the steps of a spec to functions."""
-    return _Writer(trees).steps()
+    return StepWriter(trees).steps()
 
 
-class _Writer:
+class StepWriter:
     """Makes the functions of one spec."""
 
     def __init__(self, trees: StepTrees) -> None:
         self.trees, self.spec = trees, trees.spec
         self.reasons: dict[Reason, int] = {}  # each with its number, from 1
         self.functions: list[ast.FunctionDef] = []
-        self.quantifiers = _Quantifiers(self)
+        self.quantifiers = QuantifierFunctions(self)
         self.parts = count()
         self.part_of: dict[tuple[Tree, tuple[int, ...]], str] = {}  # by tree, and the numbers of its refusals
-        self.columns = {name: column for column, name in enumerate(self.spec.maps)}
+        self.columns, self.pairs = columns_of(self.spec).of, columns_of(self.spec).pairs
         self.defaults = {name: int(getattr(self.spec.initial, name).default) for name in self.spec.maps}
         self.rows = {name: row for row, name in enumerate(self.spec.scalars)}
         self.arguments = {name: row for row, name in enumerate(self.spec.arguments)}
@@ -255,8 +255,9 @@ class _Writer:
                 return ast.UnaryOp(ast.USub(), self.number(operand))
             case At(name, key):
                 of = syntax.constant(self.columns[name]), syntax.constant(self.defaults[name])
-                return syntax.call("at", syntax.name("windows"), self.place(key), syntax.name("width"), *of)
-            case Every():
+                word = "at_pair" if name in self.pairs else "at"
+                return syntax.call(word, syntax.name("windows"), *self.place(key), syntax.name("width"), *of)
+            case Quantifier():
                 return self.quantifiers.call(term)
             case LeafTerm():
                 return syntax.name(name_of(term))
@@ -267,9 +268,21 @@ class _Writer:
         made = self.expression(term)
         return made if is_truth(term) else syntax.compared(made, "!=", syntax.constant(0))
 
-    def place(self, key: Any) -> ast.expr:
-        """Return the place of a key in its window."""
-        return syntax.binary(self.number(term_of(key)), "-", syntax.name("origin"))
+    def place(self, key: Term) -> list[ast.expr]:
+        """Return the place of a key in its window; of two keys, both as they are."""
+        if isinstance(key, Pair):
+            return [self.number(key.first), self.number(key.second)]
+        return [syntax.binary(self.number(key), "-", syntax.name("origin"))]
+
+    @staticmethod
+    def name_of(leaf: Term) -> str:
+        """Return the name of a field, an argument or a variable in a function."""
+        return name_of(leaf)
+
+    @staticmethod
+    def plain_reads(reads: Reads) -> list[LeafTerm]:
+        """Return the fields, arguments and variables among the reads."""
+        return plain_reads(reads)
 
 
 def name_of(leaf: Term) -> str:
@@ -311,7 +324,7 @@ def _taken_over(number: int, reasons: list[int]) -> ast.stmt:
 class _Body:
     """The lines of one function. `looked_at`: the fields and arguments that they read."""
 
-    def __init__(self, writer: _Writer, root: Tree, action: str, step: str) -> None:
+    def __init__(self, writer: StepWriter, root: Tree, action: str, step: str) -> None:
         self.writer, self.action, self.step = writer, action, step
         self.looked_at: set[LeafTerm] = set()
         self.shared = Counter[Tree](
@@ -424,9 +437,14 @@ class _Body:
         of = (syntax.constant(column), syntax.constant(window.default))
         windows, width, origin = (syntax.name(one) for one in ("windows", "width", "origin"))
         if window.empty:
-            yield ast.Expr(syntax.call("clear", windows, width, *of))
+            word = "clear_pairs" if window.field in self.writer.pairs else "clear"
+            yield ast.Expr(syntax.call(word, windows, width, *of))
         for effect in window.effects:
             key = effect.key if isinstance(effect, Put) else effect.low
+            if isinstance(key, tuple) and isinstance(effect, Put):
+                keys, value = [keep(one) for one in key], keep(effect.value)
+                yield ast.Expr(syntax.call("put_pair", windows, *keys, width, *of, value, syntax.name("escape")))
+                continue
             place = syntax.binary(keep(key), "-", origin)
             if isinstance(effect, Put):
                 yield ast.Expr(
@@ -434,67 +452,3 @@ class _Body:
                 )
             else:
                 yield ast.Expr(syntax.call("forget", windows, place, width, *of))
-
-
-# -- quantifiers ---------------------------------------------------------------------------------------------------
-
-
-class _Quantifiers:
-    """Compiles quantifiers to loops in functions of their own, bounded by the window."""
-
-    WINDOW = ("windows", "origin", "width", "escape")
-
-    def __init__(self, writer: _Writer) -> None:
-        self.writer = writer
-        self.called: dict[tuple[Term, Tree], tuple[str, list[LeafTerm]]] = {}
-        self.bodies: dict[str, ast.FunctionDef] = {}
-
-    def call(self, every: Every) -> ast.expr:
-        """Return the call that evaluates it."""
-        key = every.variable, every.body
-        if key not in self.called:
-            given = [one for one in plain_reads(every.body.reads) if one is not every.variable]
-            lines, plain = self._truth(every.body), self._truth(every.body, guards=False)
-            self.called[key] = called, _ = f"holds_{len(self.called)}", given  # behind those within
-            self._written(called, every.variable.name, [name_of(one) for one in given], lines, plain)
-        called, given = self.called[key]
-        ends = self.writer.number(every.low), self.writer.number(every.high)
-        return syntax.call(called, *ends, *syntax.names(map(name_of, given)), *syntax.names(self.WINDOW))
-
-    def _written(
-        self, called: str, variable: str, given: list[str], lines: list[ast.stmt], plain: list[ast.stmt]
-    ) -> None:
-        low, high, origin, width = (syntax.name(one) for one in ("low", "high", "origin", "width"))
-        beyond = ast.BoolOp(ast.Or(), [
-            syntax.compared(low, "<", origin),
-            syntax.compared(high, ">", syntax.binary(origin, "+", width)),
-        ])  # fmt: skip
-        outside = ast.BoolOp(ast.And(), [syntax.compared(low, "<", high), beyond])
-        every: ast.stmt = ast.For(ast.Name(variable, ast.Store()), syntax.call("range", low, high), lines, [])
-        body = [syntax.choose(outside, [*GIVEN_UP]), every, syntax.give(ast.Constant(value=True))]
-        self.writer.functions.append(syntax.function(called, ("low", "high", *given, *self.WINDOW), body))
-        one = [*plain, syntax.give(ast.Constant(value=True))]
-        self.bodies[called] = syntax.function(f"one_of_{called}", (variable, *given, *self.WINDOW), one)
-
-    def _truth(self, tree: Tree, *, guards: bool = True) -> list[ast.stmt]:
-        """Return the lines that return False where a tree's outcome is false.
-
-        Without `guards`, no number is too large: a function that gives up has no answer that could be wrong.
-        """
-        if not guards and isinstance(tree, Branch):
-            for child, other in ((tree.yes, tree.no), (tree.no, tree.yes)):
-                if isinstance(child, End) and child.outcome is LEFT_ALONE:
-                    return self._truth(other, guards=False)
-        if isinstance(tree, End):
-            if tree.outcome is LEFT_ALONE:
-                return [*GIVEN_UP]
-            if not isinstance(tree.outcome, Term):
-                return [ast.Pass() if tree.outcome else FALSE]
-            return [syntax.choose(ast.UnaryOp(ast.Not(), self.writer.truth(tree.outcome)), [FALSE])]
-        yes, no = self._truth(tree.yes, guards=guards), self._truth(tree.no, guards=guards)
-        return [syntax.choose(self.writer.truth(tree.question), yes, no)]
-
-
-FALSE = syntax.give(ast.Constant(value=False))
-GIVEN_UP = (syntax.store("escape", syntax.constant(0), syntax.constant(1)), FALSE)
-"""The lines that leave a trace to exact replay."""

@@ -68,7 +68,7 @@ def _fields(steps: SearchSteps, packing: StateLayout) -> dict[str, Any]:
         made[f"number_{number}"] = bound(packed_state.number_in, f"number_{number}", **place)
         made[f"change_{number}"] = bound(packed_state.change_number, f"change_{number}", **place)
     empty = packing.packed(
-        [int(getattr(spec.initial, name)) for name in spec.scalars],
+        [one.least for one in packing.numbers],  # a state without INITIAL's numbers has no room for them
         [getattr(spec.initial, name).cleared().__getitem__ for name in spec.maps],
     )
     made["pair_key"] = bound(packed_state.pair_key, "pair_key", ORIGIN=packing.origin, WIDTH=packing.width)

@@ -175,6 +175,10 @@ class NativeSearch:
     def _next(self, packing: StateLayout, tables: Tables, status: int) -> StateLayout:
         """The packing for the next time: into fewer words, if that can be."""
         fitting = packing.fitting(tables.states[: tables.counts[1]]) if status == DONE else packing
+        for row, default in enumerate(
+            self.first.defaults, len(packing.numbers)
+        ):  # no state may have it, but a step may
+            fitting = fitting.widened(row, default) or fitting
         return fitting if fitting.words < packing.words else packing
 
     def functions(self, packing: StateLayout) -> Mapping[str, Function]:

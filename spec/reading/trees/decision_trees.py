@@ -22,7 +22,6 @@ from typing import Any, Final, Self, cast
 
 from gapless.spec import forking, language
 from gapless.spec.language import Map, Reader, Refused, reader
-from gapless.spec.reading.map_keys import pair_of
 from gapless.spec.reading.quantification import for_every_number, is_flag, parameters
 from gapless.spec.reading.trees.terms import (
     BEFORE,
@@ -338,27 +337,6 @@ def constant_map(*functions: Callable[..., Any]) -> str:
                 if isinstance(one, FunctionType) and one.__globals__ is not vars(language):
                     pending.append((one.__code__, one.__globals__))
     return ""
-
-
-def no_kernel(initial: Any, *trees: Tree) -> str:
-    """The words of a spec for which there is no kernel of traces; empty if there are none."""
-    if pair := pair_of(type(initial)):
-        return f"the Map `{pair}` has two keys"
-    return "its steps count" if _counts(*trees) else ""
-
-
-def _counts(*trees: Tree) -> bool:
-    seen, pending = set[Node](), list[Any](trees)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Count):
-            return True
-        if isinstance(node, Node) and node not in seen:
-            seen.add(node)
-            pending += node.parts
-        elif isinstance(node, tuple):  # the structure of an outcome
-            pending += node
-    return False
 
 
 def obstacle(before: Any, outcome: Any) -> str:

@@ -22,10 +22,12 @@ from gapless.spec.reading.trees.terms import (
     TURNED,
     At,
     Constant,
-    Every,
+    Count,
     MapTerm,
     Negative,
     Operation,
+    Pair,
+    Quantifier,
     Reads,
     Term,
     Variable,
@@ -46,24 +48,30 @@ Offence = tuple[Term, int]
 """A term that may be farther from 0 than its bound, and the bound."""
 
 INPUT: Range = (1 - LIMIT, LIMIT - 1)
-COUNTED: Range = (-2 * LIMIT, 2 * LIMIT)  # a quantifier goes through the keys of a window, whose ends are inputs
+COUNTED: Range = (-2 * LIMIT, 2 * LIMIT)  # the numbers that a quantifier goes through; of others, it decides nothing
+MOST_COUNTED = 2**40  # a quantifier goes through no more numbers than there are keys in a window, and a few
 TRUTH: Range = (0, 1)
 
 
-def range_of(term: Term, known: Known) -> Range:
+def range_of(term: Term, known: Known) -> Range:  # noqa: PLR0911 - a kind of term a case
     """The least and greatest value of a term, computed without bounds."""
     match term:
         case Constant(value):
             return value, value
         case Operation(sign, left, right) if not term.compares:
             return _computed(sign, range_of(left, known), range_of(right, known))
-        case Operation() | Every():
+        case Count(begin, end):
+            return 0, min(max(range_of(end, known)[1] - range_of(begin, known)[0], 0), MOST_COUNTED)
+        case Operation() | Quantifier():
             return TRUTH
         case Negative(operand):
             low, high = range_of(operand, known)
             return -high, -low
         case Variable():
             return known.get(term, COUNTED)
+        case Pair(first, second):  # of both keys
+            (one, most), (other, high) = range_of(first, known), range_of(second, known)
+            return min(one, other), max(most, high)
     return known.get(term, INPUT)
 
 
@@ -90,15 +98,15 @@ def _computed(sign: str, one: Range, other: Range) -> Range:  # noqa: PLR0911 - 
 def too_large(term: Term, known: Known) -> Iterator[Offence]:
     """The parts of a term, innermost first, that may leave 64 bits, or, as a key, its half; not those of a body."""
     match term:
-        case Operation(left=left, right=right):
-            yield from too_large(left, known)
-            yield from too_large(right, known)
+        case Operation(left=one, right=other) | Pair(one, other):
+            yield from too_large(one, known)
+            yield from too_large(other, known)
         case Negative(operand):
             yield from too_large(operand, known)
         case At(key=key):
             yield from too_large(key, known)
             yield from _beyond(key, known, PLACE)
-        case Every(low, high):
+        case Quantifier(low, high):
             for end in (low, high):
                 yield from too_large(end, known)
                 yield from _beyond(end, known, PLACE)
@@ -137,7 +145,7 @@ def _learn(known: dict[Term, Range], one: Term, sign: str, other: Term) -> None:
         known[one] = low, high
 
 
-def within(every: Every, known: Known) -> dict[Term, Range]:
+def within(every: Quantifier, known: Known) -> dict[Term, Range]:
     """The ranges in the body of a quantifier."""
     low, high = range_of(every.low, known)[0], range_of(every.high, known)[1] - 1
     low, high = max(low, COUNTED[0]), min(high, COUNTED[1])
@@ -185,14 +193,14 @@ def offences(tree: Tree, known: Known) -> list[Offence]:
     ]  # fmt: skip
 
 
-def quantifiers(term: Term) -> Iterator[Every]:
+def quantifiers(term: Term) -> Iterator[Quantifier]:
     """The quantifiers in a term, but for those within one another's bodies."""
     match term:
-        case Every():
+        case Quantifier():
             yield term
-        case Operation(left=left, right=right):
-            yield from quantifiers(left)
-            yield from quantifiers(right)
+        case Operation(left=one, right=other) | Pair(one, other):
+            yield from quantifiers(one)
+            yield from quantifiers(other)
         case Negative(operand):
             yield from quantifiers(operand)
         case At(key=key):
@@ -263,9 +271,11 @@ class _GuardInsertion:
     def term(self, term: Any, known: Known) -> Any:
         """The same term, whose quantifiers have guards in their bodies."""
         match term:
-            case Every(low, high, variable, body):
+            case Quantifier(low, high, variable, body):
                 low, high = self.term(low, known), self.term(high, known)
-                return Every(low, high, variable, self.tree(body, within(term, known)))
+                return type(term)(low, high, variable, self.tree(body, within(term, known)))
+            case Pair(first, second):
+                return Pair(self.term(first, known), self.term(second, known))
             case Operation(sign, left, right):
                 return Operation(sign, self.term(left, known), self.term(right, known))
             case Negative(operand):

@@ -91,7 +91,7 @@ class OpenTraces:
         self.names: pa.Array[Any] = pa.array([], pa.string())
         self.known = _Known()
         self.state: Ints = np.zeros((len(spec.scalars), 0), np.int64)
-        self.cells = PackedMapCells(len(spec.maps))
+        self.cells = PackedMapCells(spec)
         self.rules: list[str] = []
         self.exact: dict[int, ExactTrace] = {}
         self.departing: dict[int, ExactTrace] = {}  # by exact replay

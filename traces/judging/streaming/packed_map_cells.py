@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gapless.spec.catalog import Spec
 from gapless.traces.replay.kernels import Cells, Ints
+from gapless.traces.replay.map_columns import columns_of
 
 LONG = 1 << 14  # keys in a window, above which the lowest become cold
 AT_HAND = 1 << 12  # keys of such a window that stay hot
@@ -29,8 +31,10 @@ class ColdCells(NamedTuple):
 class PackedMapCells:
     """The cells of all open traces of a spec, by the row of each."""
 
-    def __init__(self, maps: int) -> None:
-        self.values: list[npt.NDArray[Any]] = [np.zeros(0, np.int8) for _ in range(maps)]
+    def __init__(self, spec: Spec) -> None:
+        columns = columns_of(spec)
+        self.is_cut = not columns.pairs  # the rows of a table stay together
+        self.values: list[npt.NDArray[Any]] = [np.zeros(0, np.int8) for _ in range(len(columns))]
         self.origin, self.at, self.width = np.zeros((3, 0), np.int64)
         self.cold: dict[int, list[ColdCells]] = {}
 
@@ -76,7 +80,7 @@ class PackedMapCells:
 
     def tidy(self) -> None:
         """Move low cells to the cold ones, and release replaced cells, if that is worth it."""
-        for place in np.flatnonzero(self.width > LONG).tolist():
+        for place in np.flatnonzero(self.width > LONG).tolist() if self.is_cut else ():
             low, cut = int(self.at[place]), int(self.width[place]) - AT_HAND
             below = ColdCells(int(self.origin[place]), [_once(column[low : low + cut]) for column in self.values])
             self.cold.setdefault(place, []).append(below)
