@@ -18,7 +18,9 @@ import immutables
 
 __all__ = [
     "Bound",
+    "Claim",
     "Deviation",
+    "Helpful",
     "Map",
     "Number",
     "Position",
@@ -328,6 +330,51 @@ class Bound:
     within: Callable[[Any], bool]
     numbers: Mapping[str, Sequence[Any] | Callable[..., Sequence[Any]]]
     worth: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Helpful:
+    """A step that brings nearer what a claim waits for. Its functions take the state, and the claim's number.
+
+    `when`: it is the one to take · `args`: of its arguments, those that are not the claim's number of the same name.
+    """
+
+    step: Callable[..., Any]
+    when: Callable[..., bool]
+    args: Mapping[str, Callable[..., int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Liveness: whenever something is `pending`, it is `done` in the end, however the steps are interleaved.
+
+    `otherwise`: what goes wrong without it · `done`, `pending` (always, if none is given): of the state, and of one
+    number, for each of which it is claimed · `fair`: the steps of which each call that stays possible is taken in the
+    end (weak fairness), with the reason for each · `disturbances`: the steps that come to an end, as a crash does,
+    with the reason for each · `rank`: how far it is from being done, never below 0 · `helpful`: the steps that lower
+    the rank; no other step, but for disturbances, raises it. Rank and helpful steps are for a proof.
+    """
+
+    sentence: str
+    otherwise: str
+    done: Callable[..., bool]
+    pending: Callable[..., bool] | None = None
+    fair: Mapping[Callable[..., Any], str] = field(default_factory=dict)
+    disturbances: Mapping[Callable[..., Any], str] = field(default_factory=dict)
+    rank: Callable[..., int] | None = None
+    helpful: tuple[Helpful, ...] = ()
+
+    @property
+    def functions(self) -> tuple[Callable[..., bool], ...]:
+        """Its functions that decide whether a state is pending or done."""
+        return tuple(function for function in (self.pending, self.done) if function is not None)
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """Its assumptions: each fair step is taken in the end, and disturbances come to an end."""
+        fair = (f"{step.__name__} is taken in the end: {reason}" for step, reason in self.fair.items())
+        ends = (f"{step.__name__} comes to an end: {reason}" for step, reason in self.disturbances.items())
+        return (*fair, *ends)
 
 
 def every_map(keys: Sequence[int], values: Sequence[V], default: V) -> Sequence[Map[Any, V]]:

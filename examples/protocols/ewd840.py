@@ -10,6 +10,8 @@ from typing import NewType
 
 from gapless.spec.language import (
     Bound,
+    Claim,
+    Helpful,
     Map,
     all_between,
     applies,
@@ -117,6 +119,39 @@ def what_the_token_has_passed_is_passive_or_will_be_noticed(s: State) -> bool:
     )
 
 
+def all_are_passive(s: State) -> bool:
+    """True if all nodes have done their work; then no message can make one active again."""
+    return all_between(0, s.nodes, lambda n: not s.active[Node(n)])
+
+
+def the_round_is_in_vain(s: State) -> bool:
+    """True if the token is black, or will be before it is back."""
+    return s.token_is_black or some_between(0, s.token + 1, lambda n: s.black[Node(n)])
+
+
+def steps_before_it_is_detected(s: State) -> int:
+    """The steps of the token, at most: this round, one that turns all nodes white, and one that stays white."""
+    if not the_round_is_in_vain(s):
+        return s.token
+    passed_are_white = all_between(s.token + 1, s.nodes, lambda n: not s.black[Node(n)])
+    return s.token + (s.nodes if passed_are_white else 2 * s.nodes)
+
+
+def the_token_is_back(s: State) -> bool:
+    """True if node 0 has the token."""
+    return s.token == 0
+
+
+def the_token_is_on_its_way(s: State) -> bool:
+    """True if another node has the token."""
+    return s.token != 0
+
+
+def who_has_the_token(s: State) -> Node:
+    """The node that has the token."""
+    return s.token
+
+
 INITIAL = State()
 INITIALS = (begin,)
 ACTIONS = (start_round, pass_on, send, rest)
@@ -124,6 +159,31 @@ INVARIANTS = (
     what_is_detected_is_so,
     the_token_is_on_the_ring,
     what_the_token_has_passed_is_passive_or_will_be_noticed,
+)
+CLAIMS = (
+    Claim(
+        "termination is detected",
+        otherwise="all have done their work, and no one reads the results",
+        pending=all_are_passive,
+        done=detected,
+        fair={start_round: "node 0 tries again", pass_on: "a node that may pass the token on does"},
+        rank=steps_before_it_is_detected,
+        helpful=(
+            Helpful(start_round, when=the_token_is_back),
+            Helpful(pass_on, when=the_token_is_on_its_way, args={"node": who_has_the_token}),
+        ),
+    ),
+    Claim(
+        "the work ends, and that is detected",
+        otherwise="no one reads the results",
+        done=detected,
+        fair={
+            start_round: "node 0 tries again",
+            pass_on: "a node that may pass the token on does",
+            rest: "a node does its work",
+        },
+        disturbances={send: "the work is finite"},
+    ),
 )
 BOUND = Bound(
     says="all states",

@@ -179,7 +179,7 @@ def _tabled(found: Sequence[Exploration], graph: Path | None) -> None:
     console.print(summary.table(found, ruled=console.is_terminal))
     for one in found:
         remarks = [part for line in summary.remarks(one) for part in _folded(line)]
-        for lines in (remarks, summary.story(one)):
+        for lines in (remarks, summary.story(one), *summary.refuted_claims(one)):
             if lines:
                 print("", *lines, sep="\n")
     if graph:

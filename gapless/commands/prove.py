@@ -143,6 +143,9 @@ def _print_ledger(found: Ledger, called: Mapping[str, str]) -> None:
     for spec, claims in found.in_the_end.items():
         for claim, assumed in claims.items():
             print(f"{spec}: {claim}, if {'; '.join(assumed)}.")
+    for spec, unproved in found.without_rank.items():
+        for sentence in unproved:
+            print(f'{spec}: the claim "{sentence}" has no rank, and is not proved; explore decides it.')
     print(f"\n{proved:,} of {len(found.obligations):,} obligations proved by Z3 {found.z3} in {found.seconds:.1f} s.")
 
 

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any, get_origin
 
 from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, NotSymbolic, bound_of
+from gapless.properties.exploration.liveness.eventually import claims_of
 from gapless.properties.exploration.search import STATES, Exploration, How, OnCompile, OnProgress, explore
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
@@ -101,7 +102,8 @@ def _parameters(spec: Spec) -> Iterator[tuple[str, Any]]:
                     f'`"{one.name}": every_map(range(3), (0, 1), 0)`, into the numbers of a BOUND'
                 )
             yield f"{name}.{one.name}", one.annotation
-    for holds in (*spec.invariants(), *spec.step_properties()):
+    claimed = (function for claim in claims_of(spec) for function in claim.functions)
+    for holds in (*spec.invariants(), *spec.step_properties(), *claimed):
         for one in signature(holds).parameters.values():
             yield one.name, one.annotation
 

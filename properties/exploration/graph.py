@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +13,8 @@ import numpy as np
 import scipy  # loads its parts where they are used: most bounds can always be passed, and need none
 from numpy.typing import NDArray
 
-from gapless.spec.catalog import END, State
+from gapless.spec.catalog import END, Spec, State
+from gapless.traces.replay.notation import call_of, changes
 
 
 class Call(NamedTuple):
@@ -65,6 +66,22 @@ class StateGraph:
             depths.append(depths[origin[0]] + 1 if origin else 0)
         return depths
 
+    @property
+    def sources(self) -> NDArray[np.int64]:
+        """The state that each accepted call leaves, in the order of `targets`."""
+        return np.repeat(np.arange(self.explored), np.diff(self.starts))
+
+    def numbered_calls(self) -> tuple[list[Call], NDArray[np.int64]]:
+        """The different calls that were accepted, and the number among them of each call."""
+        numbers: dict[Call, int] = {}
+        codes = np.array([numbers.setdefault(call, len(numbers)) for call in self.calls], np.int64)
+        return list(numbers), codes
+
+    def alike(self, _fields: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """States of which no two agree in these fields, and for each state the place of the one that does."""
+        every = np.arange(len(self.states))
+        return every, every
+
     def open_ended(self, state: int) -> bool:
         """True if a state may have possible steps that were not tried."""
         return state in self.beyond or state >= self.explored
@@ -99,7 +116,7 @@ class StateGraph:
             return []
         number = np.full(len(self.states), -1)
         number[enclosed] = np.arange(enclosed.size)
-        sources = number[np.repeat(np.arange(self.explored), np.diff(self.starts))]
+        sources = number[self.sources]
         leaves = sources >= 0
         sources, targets = sources[leaves], number[np.array(self.targets, np.int64)[leaves]]
         once, shape = np.ones(sources.size, np.int64), (enclosed.size, enclosed.size)
@@ -113,7 +130,7 @@ class StateGraph:
 
     def _enclosed(self) -> NDArray[np.int64]:
         """The states from which no path leads to an open-ended one: mostly none."""
-        sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
+        sources = self.sources
         targets = np.array(self.targets, np.int64)[: self.starts[-1]]  # where the search ended, more may follow
         escapes = np.zeros(len(self.states), np.bool_)
         escapes[list(self.beyond)] = True
@@ -123,3 +140,14 @@ class StateGraph:
             count = escapes.sum()
             escapes[sources[escapes[targets]]] = True
         return np.flatnonzero(~escapes)
+
+
+def called(spec: Spec, call: Call) -> str:
+    """A call in the notation of stories, followed by the deviation that was taken, if any."""
+    args = dict(zip(spec.parameters[call.action], call.args, strict=True))
+    return call_of(call.action, args) + (f" ({call.deviation.replace('_', ' ')})" if call.deviation else "")
+
+
+def differing(initial: State, state: State) -> dict[str, int | str]:
+    """The values of a state that differ from the initial state's."""
+    return {name: after for name, _, after in changes(initial, state)}

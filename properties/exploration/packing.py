@@ -171,6 +171,20 @@ class StateLayout:
                 made[at // WORD] |= (value_at(key) - least) << at % WORD
         return made
 
+    def mask_of(self, wanted: Sequence[bool]) -> npt.NDArray[np.uint64]:
+        """The bits of a state in which the wanted fields lie, numbers before Maps, word by word."""
+        made = [0] * self.words
+        for n, (at, shift, _, mask) in enumerate(self.rows.tolist()):
+            if not wanted[n]:
+                continue
+            if n < len(self.numbers):
+                made[at] |= mask << shift
+                continue
+            for place in range(self.places(n - len(self.numbers))):
+                bit = at + (place << shift)
+                made[bit // WORD] |= mask << bit % WORD
+        return np.array(made, np.uint64)
+
     def unpacked(self, words: Sequence[int]) -> tuple[list[int], list[list[int]]]:
         """The numbers of a state, and the values of its Maps, key by key."""
         rows = self.rows.tolist()

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from gapless.properties.exploration.bounds import Bound, arguments, initial_states, universal
 from gapless.properties.exploration.graph import Call, StateGraph
+from gapless.properties.exploration.liveness.eventually import ClaimResult, judged
 from gapless.properties.exploration.native.search import (
     BROKEN_STATE,
     BROKEN_STEP,
@@ -42,7 +43,7 @@ from gapless.spec.reading.quantification import counterexample
 How = Literal["auto", "plain", "native"]
 """By whom states are explored: by calling the plain functions, by native code, or by that where it pays."""
 
-SearchResult = Literal["holds", "breaks", "unfinished", "vacuous"]
+SearchResult = Literal["holds", "breaks", "unfinished", "vacuous", "undecided"]
 Properties = Sequence[tuple[Callable[..., bool], Sequence[tuple[int, ...]]]]
 """Invariants or step properties, each with the numbers that it is checked for."""
 
@@ -87,6 +88,7 @@ class Exploration:
     native: bool = False  # whether native code explored it
     not_native: str = ""  # why native code was left out of a search that takes long
     folding: SymmetryGroup | None = None  # by which states that differ in names alone are explored once
+    claims: tuple[ClaimResult, ...] = ()  # what was decided of them, where all else holds
 
     @property
     def unfolded(self) -> int:
@@ -119,11 +121,14 @@ class Exploration:
     @property
     def result(self) -> SearchResult:
         """True if no property is broken. An unexplored state, or a step never taken, makes it False."""
-        if self.broken:
+        verdicts = {claim.verdict for claim in self.claims}
+        if self.broken or "breaks" in verdicts:
             return "breaks"
         if not self.complete:
             return "unfinished"
-        return "vacuous" if self.never else "holds"
+        if self.never:
+            return "vacuous"
+        return "undecided" if "undecided" in verdicts else "holds"
 
 
 def explore(
@@ -153,6 +158,7 @@ def explore(
     if folded:
         search.read, how = folded.key, "plain"
     broken = _searched(search, how, progress, compiling)
+    decides = search.complete and not (broken or profile)
     return Exploration(
         spec=spec,
         bound=bound,
@@ -166,6 +172,7 @@ def explore(
         native=search.found is not None,
         not_native=search.not_native,
         folding=folded,
+        claims=judged(spec, bound, search.graph, folded=folded is not None) if decides else (),
     )
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gapless.properties.exploration.graph import Call
+from gapless.properties.exploration.graph import Call, called, differing
 from gapless.properties.exploration.placement import PlacedNode, around, curve, lay_out
 from gapless.properties.exploration.search import Exploration
-from gapless.properties.exploration.summary import called, differing, outcome, story
+from gapless.properties.exploration.summary import outcome, story
 
 DRAWN = 150  # states; of more, only those on the shortest ways to each step are drawn
 SCANNED = 100_000  # states, the first that were met, in which steps are looked for

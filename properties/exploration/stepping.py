@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gapless.properties.exploration.bounds import Bound, arguments
-from gapless.properties.exploration.graph import Call
-from gapless.properties.exploration.summary import called, differing
+from gapless.properties.exploration.graph import Call, called, differing
 from gapless.properties.exploration.walks import Walker
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Refused

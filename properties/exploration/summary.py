@@ -9,14 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from rich import box
 from rich.table import Table
 
-from gapless.properties.exploration.graph import Call
+from gapless.properties.exploration.graph import called, differing
+from gapless.properties.exploration.liveness import stories
+from gapless.properties.exploration.liveness.eventually import ClaimResult, ClaimVerdict
 from gapless.properties.exploration.search import BrokenProperty, Exploration, SearchResult
 from gapless.spec.catalog import Spec, State
 from gapless.traces.problems import pasted
-from gapless.traces.replay.notation import call_of, changes, changes_text, column, follows, values_text
+from gapless.traces.replay.notation import changes, changes_text, column, follows, values_text
 from gapless.traces.replay.provenance import broken_for
 
-EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
+EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3, "undecided": 3}
 TRAPS = 3  # deadlocks, or terminal sets, that are described
 CLIPPED = 48  # letters of a state, and of the way there
 NUMBERS = ("states", "transitions", "tried", "deadlocks", "terminal")
@@ -32,6 +34,17 @@ class Trap(_Model):
     size: int
     state: dict[str, int | str] = Field(description="what differs from the state where exploration began")
     path: list[str]
+
+
+class ClaimReport(_Model):
+    """A claim of what happens in the end."""
+
+    sentence: str
+    assumes: list[str] = Field(description="who takes which step in the end, and which steps come to an end")
+    result: ClaimVerdict
+    needs_assumptions: bool | None = Field(description="of what holds: some run refutes it without its assumptions")
+    why: str = Field(description="of what is undecided")
+    story: list[str] = Field(description="the run that refutes it, a line each")
 
 
 class SpecReport(_Model):
@@ -52,6 +65,7 @@ class SpecReport(_Model):
     deadlocks_total: int
     terminal: list[Trap]
     terminal_total: int
+    claims: list[ClaimReport] = Field(description="decided where no property is broken")
     native: bool = Field(description="explored by native code, which finds the same as the plain functions")
     story: list[str] = Field(description="the shortest way to what is broken, a line each")
     seconds: float
@@ -111,9 +125,22 @@ def _spec_report(one: Exploration) -> SpecReport:
         deadlocks_total=len(graph.deadlocks),
         terminal=[_trap(one, states) for states in graph.terminal[:TRAPS]],
         terminal_total=len(graph.terminal),
+        claims=[_claim_report(one, claim) for claim in one.claims],
         native=one.native,
         story=story(one),
         seconds=round(one.seconds, 3),
+    )
+
+
+def _claim_report(one: Exploration, found: ClaimResult) -> ClaimReport:
+    assumes = list(found.claim.assumes)
+    return ClaimReport(
+        sentence=found.claim.sentence,
+        assumes=assumes,
+        result=found.verdict,
+        needs_assumptions=found.without is not None if assumes and found.verdict == "holds" else None,
+        why=found.why,
+        story=stories.story(one.spec, one.graph, found, _again(one)),
     )
 
 
@@ -123,24 +150,23 @@ def _trap(one: Exploration, states: Sequence[int]) -> Trap:
     return Trap(size=len(states), state=state, path=[called(one.spec, call) for call in calls])
 
 
-def called(spec: Spec, call: Call) -> str:
-    """A call in the notation of stories, followed by the deviation that was taken, if any."""
-    args = dict(zip(spec.parameters[call.action], call.args, strict=True))
-    return call_of(call.action, args) + (f" ({call.deviation.replace('_', ' ')})" if call.deviation else "")
-
-
-def differing(initial: State, state: State) -> dict[str, int | str]:
-    """The values of a state that differ from the initial state's."""
-    return {name: after for name, _, after in changes(initial, state)}
-
-
 def story(one: Exploration) -> list[str]:
     """The shortest path to a broken property; empty where none is."""
     if not one.broken:
         return []
-    again = f"gapless explore {pasted(one.spec.called)}" + (f" --profile {one.profile}" if one.profile else "")
     states = [one.graph.states[number] for number in one.broken.way]
-    return story_of(one.spec, one.broken, states, again + " --symmetry" * (one.folding is not None))
+    return story_of(one.spec, one.broken, states, _again(one))
+
+
+def refuted_claims(one: Exploration) -> Iterator[list[str]]:
+    """The runs that refute claims, each as a story."""
+    yield from filter(None, (stories.story(one.spec, one.graph, found, _again(one)) for found in one.claims))
+
+
+def _again(one: Exploration) -> str:
+    """The command that explores it again."""
+    profile = f" --profile {one.profile}" if one.profile else ""
+    return f"gapless explore {pasted(one.spec.called)}{profile}" + " --symmetry" * (one.folding is not None)
 
 
 def story_of(spec: Spec, broken: BrokenProperty, states: Sequence[State], again: str) -> list[str]:
@@ -195,6 +221,11 @@ def table(found: Sequence[Exploration], *, ruled: bool) -> Table:
 
 def outcome(one: Exploration) -> str:
     """The result in words."""
+    refuted = sum(found.verdict == "breaks" for found in one.claims)
+    if refuted:
+        return f"{'a claim is' if refuted == 1 else f'{refuted} claims are'} BROKEN"
+    if one.result == "undecided":
+        return "claims are undecided"
     if one.result == "vacuous":
         return f"never: {', '.join(one.never)}"
     return {"holds": "all hold", "breaks": "BROKEN", "unfinished": "unfinished"}[one.result]
@@ -218,7 +249,7 @@ def remarks(one: Exploration) -> list[str]:
         lines.append(f"{name}: explored by calling the plain functions; there is no native code, for {one.not_native}.")
     if one.never:
         lines.append(f"{name}: never accepted within the bound: {', '.join(one.never)}. Nothing is known of them.")
-    return [*lines, *_ends(one)]
+    return [*lines, *_ends(one), *stories.remarks(one.spec, one.claims)]
 
 
 def _ends(one: Exploration) -> Iterator[str]:

@@ -312,7 +312,7 @@ def _confirmed(
             waived.reset(token)
     if obligation.holds and _so(obligation.holds, *(before, after)[2 - obligation.states :], *free.values()):
         return None
-    if obligation.confirms and not obligation.confirms(before, args, after):
+    if obligation.confirms and not obligation.confirms(before, {**args, **free}, after):
         return None
     return Example(before, args, after, free)
 
@@ -370,6 +370,8 @@ def story(result: Result, run: Run | None = None) -> list[str]:
 
 def _title(obligation: Obligation) -> str:
     name, sentence = obligation.spec.name, obligation.invariant.replace("_", " ")
+    if obligation.title:
+        return f"{name}: {obligation.title}."
     if obligation.step == induction.INITIAL:
         return f'{name}: the initial state breaks the property "{sentence}".'
     if obligation.step == induction.ALWAYS:
@@ -387,7 +389,7 @@ def _broken(obligation: Obligation, example: Example) -> Iterator[str]:
             yield f"Here: {here}."
         yield follows(getdoc(obligation.holds) or "")
     elif obligation.confirms:
-        yield f"{obligation.confirms(example.before, example.args, example.after)}."
+        yield f"{obligation.confirms(example.before, {**example.args, **example.free}, example.after)}."
 
 
 def _arguments(step: Callable[..., State], args: Mapping[str, Any]) -> dict[str, int | str]:

@@ -238,7 +238,7 @@ class Obligation:
     is false, where no example can be replayed, for it is about the reading · `confirms`, where the plain functions
     are asked otherwise than by `holds`: why an example of a state, the step's arguments and the state after it speaks
     against the obligation, in a sentence; empty where it does not · `settled`: proves it otherwise than by one
-    question, and is given the obligation, Z3's work and seed.
+    question, and is given the obligation, Z3's work and seed · `title`: of the story of an example.
     """
 
     spec: Spec
@@ -256,6 +256,7 @@ class Obligation:
     assumes: tuple[str, ...] = ()
     confirms: Callable[[State, Mapping[str, int], State], str] | None = None
     settled: Callable[..., Any] | None = None
+    title: str = ""
 
     @property
     def granted(self) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from gapless.properties.proof import (
     cut_equivalence,
     induction,
     liveness,
+    objections,
     refinement,
     symbolic,
     translation,
@@ -65,6 +66,7 @@ READERS = (
     counterexamples,
     unrolling,
     liveness,
+    objections,
     claims,
     refinement,
     cut_equivalence,
@@ -122,6 +124,9 @@ class Ledger(BaseModel):
     )
     in_the_end: dict[str, dict[str, tuple[str, ...]]] = Field(
         default={}, description="by spec and claim, what happens in the end builds on: who acts, and what stops"
+    )
+    without_rank: dict[str, tuple[str, ...]] = Field(
+        default={}, description="by spec, the claims that are not proved: explore decides them on finite graphs"
     )
     obligations: list[LedgerEntry]
     seconds: float
@@ -271,6 +276,7 @@ def prove(
         digests={name: digest(subject) for name, subject in of.items()},
         assumed={name: granted for name, subject in of.items() if (granted := _assumptions(subject))},
         in_the_end={name: claimed for name, subject in of.items() if (claimed := _claimed(subject))},
+        without_rank={name: unproved for name, subject in of.items() if (unproved := _without_rank(subject))},
         obligations=[
             found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
             for name, subject in of.items()
@@ -289,6 +295,10 @@ def _claimed(subject: Subject) -> dict[str, tuple[str, ...]]:
     if subject == cut_equivalence.LAWS:
         return {}
     return {claim.sentence: claim.assumes for claim in claims.claims_of(resolve_spec(subject))}
+
+
+def _without_rank(subject: Subject) -> tuple[str, ...]:
+    return () if subject == cut_equivalence.LAWS else claims.without_rank(resolve_spec(subject))
 
 
 def _in_processes(

@@ -155,6 +155,9 @@ def _universal_parameters(file: SpecFile) -> Iterator[str]:
         for member in map(ast.unparse, file.tuple_of(name) or ()):
             if member in file.functions:
                 yield from (one.arg for one in file.functions[member].args.args[file.states_taken[name] :])
+    for node in ast.walk(file.values.get("CLAIMS", ast.Constant(None))):
+        if isinstance(node, ast.Name) and node.id in file.functions:
+            yield from (one.arg for one in file.functions[node.id].args.args[1:])
 
 
 def is_bound(node: ast.stmt) -> bool:

@@ -27,6 +27,9 @@ OF_STEPS = ("ACTIONS", "INITIALS")
 MORE_TUPLES = ("DEVIATIONS", "TAKEOVERS", "GIVEN_UP")
 """The tuples that say what real brokers do instead."""
 
+OF_CALLS = ("CLAIMS",)
+"""The tuples of what is written as a call, such as `Claim(…)`."""
+
 
 def is_map(kind: Kind) -> bool:
     """True for a Map of any values."""

@@ -17,6 +17,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 
 from gapless.spec import language
+from gapless.spec.reading.claims import claims
 from gapless.spec.reading.classes import classes
 from gapless.spec.reading.complaints import (
     A_FUNCTION,
@@ -41,6 +42,7 @@ from gapless.spec.reading.constants import (
 from gapless.spec.reading.declarations import (
     BOOL,
     MORE_TUPLES,
+    OF_CALLS,
     OF_STEPS,
     OF_THE_LANGUAGE,
     STATES_TAKEN,
@@ -161,16 +163,7 @@ def _instead_of_importing(module: str) -> str:
 def _top(file: SpecFile) -> Iterator[Complaint]:
     for node in file.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
-            names = list(names_given(node))
-            if is_bound(node):
-                yield from bound(file)
-                continue  # its functions are called on numbers alone
-            if node.value is None or len(names) != 1:
-                yield Complaint(node.lineno, f"`{first_line(node)}` at the top of a spec", "one name, and its value")
-            elif foreign := no_constant(file, node.value):
-                yield from foreign_constant(file, names[0], foreign)
-            elif names == ["INITIAL"]:
-                yield from initial(file, node.value)
+            yield from _assigned(file, node)
         elif isinstance(node, ast.AsyncFunctionDef):
             yield Complaint(node.lineno, f"`async def {node.name}`", f"`def {node.name}(…)`: a step is one call")
         elif isinstance(node, ast.Return):
@@ -178,6 +171,21 @@ def _top(file: SpecFile) -> Iterator[Complaint]:
         elif not (is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)):
             word = f"`{first_line(node)}` at the top of a spec"
             yield Complaint(node.lineno, word, f"it out, or write {A_FUNCTION}: a spec is read, not run", LEAVE)
+
+
+def _assigned(file: SpecFile, node: ast.Assign | ast.AnnAssign) -> Iterator[Complaint]:
+    """The faults of a value at the top."""
+    names = list(names_given(node))
+    if is_bound(node):
+        yield from bound(file)  # its functions are called on numbers alone
+    elif node.value is None or len(names) != 1:
+        yield Complaint(node.lineno, f"`{first_line(node)}` at the top of a spec", "one name, and its value")
+    elif names == ["CLAIMS"]:
+        yield from claims(file)
+    elif foreign := no_constant(file, node.value):
+        yield from foreign_constant(file, names[0], foreign)
+    elif names == ["INITIAL"]:
+        yield from initial(file, node.value)
 
 
 def _named_twice(file: SpecFile) -> Iterator[Complaint]:
@@ -216,7 +224,7 @@ def misspelt_entries(file: SpecFile) -> Iterator[Complaint]:
 def _may_be_entry(file: SpecFile, value: ast.expr) -> bool:
     match value:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return any(isinstance(part, ast.Name) and part.id in file.functions for part in parts)
+            return any(ast.unparse(part).partition("(")[0] in {*file.functions, "Claim"} for part in parts)
         case ast.Call(func=ast.Name(id=name)):
             return name in ("State", "Bound")
     return False
@@ -230,7 +238,7 @@ def _misnamed_state(file: SpecFile) -> Iterator[Complaint]:
         yield Complaint(others[0].lineno, word, "`class State`: a spec has one state, of this name")
 
 
-ENTRIES = ("INITIAL", *STATES_TAKEN, *MORE_TUPLES, "BOUND")
+ENTRIES = ("INITIAL", *STATES_TAKEN, *MORE_TUPLES, *OF_CALLS, "BOUND")
 
 
 def not_imported(file: SpecFile) -> Iterator[Complaint]:
@@ -342,7 +350,7 @@ def _loops(file: SpecFile) -> Iterator[Complaint]:
 
 def _forgotten(file: SpecFile) -> Iterator[Complaint]:
     """Functions that no tuple names and no function calls, which no reader reads; and rules that no step needs."""
-    reached = _reached(file, (*file.states_taken, *MORE_TUPLES, "BOUND"))
+    reached = _reached(file, (*file.states_taken, *MORE_TUPLES, *OF_CALLS, "BOUND"))
     of_steps = _reached(file, (*OF_STEPS, *MORE_TUPLES))
     for name, function in file.functions.items():
         if name not in reached:

@@ -11,14 +11,14 @@ import pytest
 from gapless.spec import language
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Refused
-from gapless.spec.reading.declarations import STATES_TAKEN
+from gapless.spec.reading.declarations import OF_CALLS, STATES_TAKEN
 from gapless.spec.reading.kinds import MAP_WORDS
 from gapless.traces.specs import load
 from tests.support.command_line import ROOT
 from tests.support.pages import Block, blocks, blocks_of
 
 PAGE = ROOT / "docs/spec-language.md"
-WORDS = {*language.__all__, *MAP_WORDS, *STATES_TAKEN, "INITIAL", "int", "bool", "NewType", "IntEnum"}
+WORDS = {*language.__all__, *MAP_WORDS, *STATES_TAKEN, *OF_CALLS, "INITIAL", "int", "bool", "NewType", "IntEnum"}
 EXAMPLES = [block for block in blocks(PAGE) if block.info == "python spec"]
 PLAIN = [block for block in blocks(PAGE) if block.info == "python plain"]
 (STATE,) = (block.content for block in blocks(PAGE) if block.info == "python state")

@@ -39,6 +39,9 @@ class FoundStates(Protocol):
     def call(self, code: int) -> Call:
         """A call that was accepted."""
 
+    def alike(self, fields: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """States of which no two agree in these fields, and for each state the place of the one that does."""
+
 
 class _LazyColumn(Sequence[Any]):
     """A column that is decoded where it is looked at."""
@@ -94,6 +97,15 @@ class NativeGraph(StateGraph):
         stuck = (self._tables.ahead < 0) & ~self._tables.beyond
         deadlocks = np.flatnonzero(stuck[: self._explored]).tolist()
         return self._found.whole.graph().deadlocks if deadlocks and not self._found.is_whole else deadlocks
+
+    def numbered_calls(self) -> tuple[list[Call], NDArray[np.int64]]:
+        """The different calls that were accepted, and the number among them of each call."""
+        codes, numbers = np.unique(self._found.again[0].calls, return_inverse=True)
+        return [self._found.call(code) for code in codes.tolist()], numbers.astype(np.int64)
+
+    def alike(self, fields: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """States of which no two agree in these fields, and for each state the place of the one that does."""
+        return self._found.whole.alike(fields)
 
     def _enclosed(self) -> NDArray[np.int64]:
         """The states from which no path leads to an open-ended one: most have one, by way of the farthest each time."""

@@ -429,6 +429,18 @@ class NativeFound:
             fields[name] = Map(default, immutables.Map(entries))
         return type(spec.initial)(**fields)
 
+    def alike(self, fields: Sequence[str]) -> tuple[Ints, Ints]:
+        """States of which no two agree in these fields, and for each state the place of the one that does."""
+        spec = self.search.spec
+        mask = self.packing.mask_of([name in fields for name in (*spec.scalars, *spec.maps)])
+        rows = self.tables.states[: int(self.tables.counts[1])] & mask
+        kept = rows[:, mask != 0]
+        key = kept[:, 0] if kept.shape[1] == 1 else np.ascontiguousarray(kept).view(f"V{8 * kept.shape[1]}").reshape(-1)
+        if not kept.shape[1]:
+            return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
+        _, firsts, numbers = np.unique(key, return_index=True, return_inverse=True)
+        return firsts, numbers
+
     def call(self, code: int) -> Call:
         """A call that was accepted, by the number of the call and of the way to take it."""
         at, way = divmod(code, self.search.ways)

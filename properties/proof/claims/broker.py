@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapless.properties.proof.claims import Claim, Helpful
+from gapless.properties.proof.claims import HelpfulStep, RankedClaim
 from gapless.properties.proof.claims.transaction import resolves
 from gapless.spec.catalog import State
 from gapless.spec.log import BLANK
@@ -20,7 +20,7 @@ def _has_room(s: State, _subject: Any, _witness: Any) -> Any:
 
 END_TO_END = resolves(
     "every half of a broker resolves",
-    check=Helpful(
+    check=HelpfulStep(
         "check",
         lambda s, _half, _none: s.checks < s.max_checks,
         lambda s, _half, _none: {"position": s.end, "times": s.checks + 1, "group": s.group},
@@ -29,7 +29,7 @@ END_TO_END = resolves(
         given=lambda s, half, none, number: s.newest < number and _has_room(s, half, none),
         looks_first=True,
     ),
-    park=Helpful(
+    park=HelpfulStep(
         "park",
         lambda s, _half, _none: s.max_checks <= s.checks,
         lambda s, _half, _none: {"position": s.end, "times": s.checks},
@@ -40,7 +40,7 @@ END_TO_END = resolves(
     disturbances={"crash": "a half that was not on disk is gone; it was not reported safe to its producer"},
 )
 
-WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
+WHAT_WAS_ANSWERED_TAKES_EFFECT = RankedClaim(
     "what a producer of a broker answered takes effect",
     "money is paid, and no consumer ever hears of it; or it is not, and the producer is asked for ever",
     pending=lambda s, version: (
@@ -51,7 +51,7 @@ WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
     witness=lambda _s, _version, _none: True,
     rank=lambda _s, _version, _none: 1,
     helpful=(
-        Helpful(
+        HelpfulStep(
             "commit",
             lambda s, version, _none: 0 < s.commits_asked[version],
             lambda s, _version, _none: {"position": s.end, "queue": s.meant},
@@ -59,7 +59,7 @@ WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
             given=_has_room,
             looks_first=True,
         ),
-        Helpful("roll_back", lambda s, version, _none: 0 < s.rollbacks_asked[version], lambda *_: {}, HEARD),
+        HelpfulStep("roll_back", lambda s, version, _none: 0 < s.rollbacks_asked[version], lambda *_: {}, HEARD),
     ),
     done=lambda s, _version: is_decided(s),
     disturbances={
@@ -69,21 +69,21 @@ WHAT_WAS_ANSWERED_TAKES_EFFECT = Claim(
     },
 )
 
-WHAT_IS_COMMITTED_IS_SEEN = Claim(
+WHAT_IS_COMMITTED_IS_SEEN = RankedClaim(
     "what is committed is seen",
     "a producer committed, and nothing comes of it",
     pending=lambda s, _half: s.phase == Phase.COMMITTED and s.visible == 0,
     witness=lambda _s, _half, _none: True,
     rank=lambda s, _half, _none: 2 + s.final - s.flushed if s.flushed <= s.final else 1,
     helpful=(
-        Helpful(
+        HelpfulStep(
             "flush",
             lambda s, _half, _none: s.flushed <= s.final,
             lambda *_: {},
             "a broker flushes now and then",
             looks_first=True,
         ),
-        Helpful(
+        HelpfulStep(
             "dispatch",
             lambda s, _half, _none: s.final < s.flushed,
             lambda s, _half, _none: {"position": s.final},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapless.properties.proof.claims import Claim, Helpful
+from gapless.properties.proof.claims import HelpfulStep, RankedClaim
 from gapless.spec.catalog import State
 from gapless.spec.check_service import waits
 from gapless.spec.transaction import Phase
@@ -14,21 +14,21 @@ def _waits(s: State) -> Any:
     return waits(s, s.newest)
 
 
-EVERY_DECIDED_HALF_GETS_ITS_OP = Claim(
+EVERY_DECIDED_HALF_GETS_ITS_OP = RankedClaim(
     "every decided half gets its op",
     "a producer that was heard is asked again, and may say something else",
     pending=lambda s, _half: Phase.COMMITTED <= s.phase and s.phase <= Phase.ROLLED_BACK and s.op < 0,
     witness=lambda _s, _half, _none: True,
     rank=lambda s, _half, _none: 1 if _waits(s) else 2,
     helpful=(
-        Helpful(
+        HelpfulStep(
             "enqueue",
             lambda s, _half, _none: not _waits(s),
             lambda s, _half, _none: {"number": s.newest},
             "a decision enters its half, and after a crash recovery enters finals without an op",
             given=lambda _s, _half, _none, length: 0 < length,
         ),
-        Helpful(
+        HelpfulStep(
             "write",
             lambda s, _half, _none: _waits(s),
             lambda _s, _half, _none: {},

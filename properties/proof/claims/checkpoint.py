@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapless.properties.proof.claims import Claim, Helpful, beyond, cursor, first_gap, way_to
+from gapless.properties.proof.claims import HelpfulStep, RankedClaim, beyond, cursor, first_gap, way_to
 from gapless.spec.catalog import State
 from gapless.spec.checkpoint import How
 from gapless.spec.language import all_between
@@ -25,28 +25,28 @@ def _is_last(s: State, gap: Any) -> Any:
     return gap + 1 == s.half_end
 
 
-HALF_CURSOR = Claim(
+HALF_CURSOR = RankedClaim(
     "the half cursor moves on",
     "halves behind it are asked about again after every start",
     pending=lambda s, half: s.half_cursor <= half < s.half_end,
     witness=first_gap(_half_cursor, _is_resolved),
     rank=lambda s, half, gap: 2 * way_to(s, half, gap) + (1 if gap <= half and _is_last(s, gap) else 0),
     helpful=(
-        Helpful(
+        HelpfulStep(
             "half",
             lambda s, half, gap: gap <= half and _is_last(s, gap),
             lambda s, _half, _gap: {"number": s.half_end},
             f"who has not decided is asked: {ROUND}, and puts the half back",
             looks_first=True,
         ),
-        Helpful(
+        HelpfulStep(
             "resolve",
             lambda s, half, gap: gap <= half and not _is_last(s, gap),
             lambda s, _half, gap: {"number": gap, "how": How.VERSION, "by": s.half_end - 1},
             f"{ROUND}: the half was put back, if no op names it and it was not set aside",
             looks_first=True,
         ),
-        Helpful("advance", beyond, lambda _s, _half, gap: {"to": gap}, ROUND, looks_first=True),
+        HelpfulStep("advance", beyond, lambda _s, _half, gap: {"to": gap}, ROUND, looks_first=True),
     ),
     done=lambda s, half: half < s.half_cursor,
     disturbances={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gapless.properties.proof.claims import Claim, Helpful, first_gap
+from gapless.properties.proof.claims import HelpfulStep, RankedClaim, first_gap
 from gapless.spec.catalog import State
 from gapless.spec.coordinator import Status, is_back, takes_a_slot
 
@@ -20,33 +20,33 @@ def _comes_back(s: State, number: Any) -> Any:
 _first_missing = first_gap(lambda s: s.first, _comes_back)
 
 
-def ends(sentence: str, otherwise: str, pending: Callable[[State, Any], Any]) -> Claim:
+def ends(sentence: str, otherwise: str, pending: Callable[[State, Any], Any]) -> RankedClaim:
     """Transactions that are pending end: they are loaded, timed out unless they are decided before, and finished.
 
     The witness is the first that is not back: the end, where the coordinator runs.
     """
-    return Claim(
+    return RankedClaim(
         sentence,
         otherwise,
         pending=pending,
         witness=lambda s, number, mark: mark <= s.end and _first_missing(s, number, mark),
         rank=lambda s, number, mark: (2 if s.log[number] == Status.OPEN else 1) if s.running == 1 else s.end - mark + 3,
         helpful=(
-            Helpful(
+            HelpfulStep(
                 "load",
                 lambda s, _number, mark: s.running == 0 and mark < s.end,
                 lambda s, _number, mark: {"number": mark, "status": s.log[mark]},
                 "the loader of a coordinator reads its log to the end",
                 looks_first=True,
             ),
-            Helpful(
+            HelpfulStep(
                 "recover",
                 lambda s, _number, mark: s.running == 0 and mark == s.end,
                 lambda _s, _number, _mark: {},
                 "the loader of a coordinator reads its log to the end",
                 looks_first=True,
             ),
-            Helpful(
+            HelpfulStep(
                 "time_out",
                 lambda s, number, _mark: s.running == 1 and s.log[number] == Status.OPEN,
                 lambda _s, number, _mark: {"number": number},
@@ -54,7 +54,7 @@ def ends(sentence: str, otherwise: str, pending: Callable[[State, Any], Any]) ->
                 given=lambda s, number, _mark, time: s.times[number] + s.lives[number] <= time,
                 looks_first=True,
             ),
-            Helpful(
+            HelpfulStep(
                 "finish",
                 lambda s, number, _mark: s.running == 1 and s.log[number] != Status.OPEN,
                 lambda s, number, _mark: {"number": number, "to": s.log[number] + 2},
@@ -81,7 +81,7 @@ WHAT_IS_DECIDED_ENDS = ends(
 )
 
 
-WHO_IS_ADMITTED_IS_ANSWERED = Claim(
+WHO_IS_ADMITTED_IS_ANSWERED = RankedClaim(
     "something comes of every request that was admitted",
     "a client that passed the limit waits for ever, and keeps its place",
     # `admitted` counts who is pending, for every step changes both alike (`all_who_are_admitted_are_counted`).
@@ -89,7 +89,7 @@ WHO_IS_ADMITTED_IS_ANSWERED = Claim(
     witness=lambda _s, _request, _none: True,
     rank=lambda _s, _request, _none: 1,
     helpful=(
-        Helpful(
+        HelpfulStep(
             "burn",
             lambda _s, _request, _none: True,
             lambda _s, request, _none: {"request": request},

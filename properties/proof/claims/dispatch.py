@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gapless.properties.proof.claims import Claim, Helpful, beyond, first_gap
+from gapless.properties.proof.claims import HelpfulStep, RankedClaim, beyond, first_gap
 from gapless.spec.catalog import State
 from gapless.spec.dispatch import NO_NUMBER
 
 COMMIT_GAP = first_gap(lambda s: s.committed, lambda s, n: s.bits[n] == 1)
 
 
-def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturbances: dict[str, str]) -> Claim:
+def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturbances: dict[str, str]) -> RankedClaim:
     """The commit position passes every number that the log has a message for."""
 
     def busy(s: State) -> Any:
@@ -25,32 +25,32 @@ def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturb
             return 0
         return 2 if busy(s) else 1
 
-    return Claim(
+    return RankedClaim(
         sentence,
         "a message is in the log and no consumer ever receives it",
         pending=lambda s, number: 0 < s.lives and s.committed <= number and may_overlap(s),
         witness=COMMIT_GAP,
         rank=lambda s, number, gap: 1 if number < gap else 4 * (number + 1 - gap) + stage(s, gap),
         helpful=(
-            Helpful(
+            HelpfulStep(
                 "scan",
                 lambda s, number, gap: gap <= number and s.scanned <= gap,
                 lambda _s, _number, gap: {"number": gap},
                 "the scanner continues",
             ),
-            Helpful(
+            HelpfulStep(
                 "take",
                 lambda s, number, gap: gap <= number and gap < s.scanned and s.taken[gap] == 0 and not busy(s),
                 lambda _s, _number, gap: {"number": gap},
                 "the eldest number that waits is given to a worker in the end",
             ),
-            Helpful(
+            HelpfulStep(
                 "write",
                 lambda s, number, gap: gap <= number and gap < s.scanned and (s.taken[gap] > 0 or busy(s)),
                 lambda s, _number, gap: {"number": gap if s.taken[gap] > 0 else s.at},
                 "a worker that has a number writes its entry",
             ),
-            Helpful(
+            HelpfulStep(
                 "commit",
                 beyond,
                 lambda _s, _number, gap: {"to": gap},
@@ -74,14 +74,14 @@ SERIALIZED = _commit_position(
     CRASH | {"take": "another worker comes first; the queue's lock must not pass over the same one for ever"},
 )
 
-FLUSHED = Claim(
+FLUSHED = RankedClaim(
     "what is visible is on disk in the end",
     "it is written again after every start",
     pending=lambda s, number: s.flushed <= number < s.committed,
     witness=lambda _s, _number, _none: True,
     rank=lambda s, number, _none: number - s.flushed,
     helpful=(
-        Helpful(
+        HelpfulStep(
             "flush",
             lambda _s, _number, _none: True,
             lambda _s, _number, _none: {},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapless.properties.proof.claims import Claim, Helpful
+from gapless.properties.proof.claims import HelpfulStep, RankedClaim
 from gapless.spec.catalog import State
 from gapless.spec.language import greatest
 
@@ -14,21 +14,21 @@ def _time_left(s: State) -> Any:
     return s.since + s.interval - s.clock
 
 
-A_BATCH_IS_WRITTEN = Claim(
+A_BATCH_IS_WRITTEN = RankedClaim(
     "a batch that waits is written",
     "decided halves wait for ever, and are asked about again",
     pending=lambda s, place: s.written <= place < s.entered and 0 < s.interval and s.restarted == 0,
     witness=lambda _s, _place, _none: True,
     rank=lambda s, _place, _none: greatest(0, _time_left(s)) + 1,
     helpful=(
-        Helpful(
+        HelpfulStep(
             "tick",
             lambda s, _place, _none: 0 < _time_left(s),
             lambda _s, _place, _none: {},
             "time goes by, and the batcher looks at the clock before the interval is over",
             given=lambda s, _place, _none, time: s.clock < time <= s.since + s.interval,
         ),
-        Helpful(
+        HelpfulStep(
             "write",
             lambda s, _place, _none: _time_left(s) <= 0,
             lambda s, _place, _none: {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gapless.properties.proof.claims import Claim, Helpful
+from gapless.properties.proof.claims import HelpfulStep, RankedClaim
 
-EVERY_PERMIT = Claim(
+EVERY_PERMIT = RankedClaim(
     "every permit comes back",
     "a client loses a permit with every silence, until all its callers wait for ever",
     # `in_use` counts who is out, for every step changes both alike (`a_permit_is_held_while_its_request_is_out`).
@@ -12,7 +12,7 @@ EVERY_PERMIT = Claim(
     witness=lambda _s, _request, _none: True,
     rank=lambda s, request, _none: 2 if s.clock - s.since[request] < s.timeout else 1,
     helpful=(
-        Helpful(
+        HelpfulStep(
             "tick",
             lambda s, request, _none: s.clock - s.since[request] < s.timeout,
             lambda _s, _request, _none: {},
@@ -20,7 +20,7 @@ EVERY_PERMIT = Claim(
             given=lambda s, request, _none, time: s.clock <= time and s.since[request] + s.timeout <= time,
             looks_first=True,
         ),
-        Helpful(
+        HelpfulStep(
             "time_out",
             lambda s, request, _none: s.timeout <= s.clock - s.since[request],
             lambda _s, request, _none: {"number": request},
