@@ -197,6 +197,10 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "every-abort-is-in-the-index",
         [("open", (0,)), ("abort", (7, 0, 1, 2)), ("abort", (7, 2, 3, 4))],
     ),
+    "partition_client": (
+        "record-that-is-received-is-in-the-log",
+        [("open", (0, 1)), ("show", (0, 2)), ("receive", (0, 3))],
+    ),
     "kafka_transaction": (
         "complete-transaction-has-its-marker-in-every-partition",
         [("open", (0, 7, 0)), ("add", (0, 0)), ("decide", (1, 0, 1, 1)), ("complete", (7, 0))],

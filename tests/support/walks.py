@@ -537,6 +537,22 @@ def of_an_aborted_index(_spec: Spec, state: State, drawn: tuple[int, ...]) -> di
     }
 
 
+def of_a_partition_client(
+    _spec: Spec, state: State, drawn: tuple[int, ...]
+) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a client of a partition: the records that come next, and answers about them."""
+    more = abs(drawn[0]) % 3 if drawn else 0
+    wrong = bool(drawn) and drawn[0] % 11 == 0
+    return {
+        ("show", "first"): lambda: state.end + more,
+        ("show", "last"): lambda: state.end + 2 * more,
+        ("acknowledge", "offset"): lambda: state.end - 1 + wrong,
+        ("receive", "first"): lambda: state.position - wrong,
+        ("receive", "last"): lambda: state.end - 1 - (more == 1 and state.position < state.end - 1),
+        ("stop", "at"): lambda: state.position + more,
+    }
+
+
 def nothing_more(_spec: Spec, _state: State, _drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     return {}
 
@@ -557,6 +573,7 @@ LIKELY_ARGUMENTS = {
     "partition": of_a_partition,
     "producer": of_a_producer,
     "aborted_index": of_an_aborted_index,
+    "partition_client": of_a_partition_client,
     **dict.fromkeys(("tiered", "compaction", "dledger_index"), of_entries),
 }
 NO_BROKER = "nobody"  # a profile that allows no deviation at all

@@ -112,7 +112,7 @@ def test_two_records_at_one_offset_are_a_doubt(tmp_path: Path) -> None:
     [
         ("", "it is empty, expected lines such as"),
         ('{"op":', "expected a JSON object in each line"),
-        ('{"op":"send","offset":"7"}', "expected a JSON object in each line"),
+        ('{"op":"send","offset":"7"}', 'line 1: offset is "7", expected a whole number'),
         ("[1]", "expected a JSON object in each line"),
     ],
 )
@@ -124,7 +124,14 @@ def test_what_is_no_client_log_is_named(text: str, reason: str, tmp_path: Path) 
 
 def confluent() -> Mock:
     """A client with the methods of `confluent-kafka`, which has one record."""
-    message = Mock(**{"topic.return_value": "orders", "partition.return_value": 2, "offset.return_value": 7})
+    message = Mock(
+        **{
+            "topic.return_value": "orders",
+            "partition.return_value": 2,
+            "offset.return_value": 7,
+            "leader_epoch.return_value": 3,
+        }
+    )
     message.error.return_value = None
     client = Mock(**{"poll.return_value": message})
     client.produce.side_effect = lambda _topic, on_delivery: on_delivery(None, message)
@@ -140,9 +147,11 @@ def test_the_recorder_of_the_page_writes_what_is_read(tmp_path: Path) -> None:
     client.begin_transaction()
     client.produce("orders")
     client.commit_transaction()
+    client.assign([])
     client.poll()
     (tmp_path / "log").write_text(file.getvalue(), "utf-8")
     log = client_log(tmp_path / "log")
     assert [str(one) for one in log.partitions if one.topic] == ["orders-2"]
     assert log.written.offset.tolist() == log.received.offset.tolist() == [7]
+    assert (log.received.epoch.tolist(), log.received.session.tolist(), log.sessions.number.tolist()) == ([3], [0], [0])
     assert log.ends[log.written.client].tolist() == [1]

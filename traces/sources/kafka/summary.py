@@ -21,7 +21,7 @@ from gapless.traces.sources.kafka.selection import ALL, is_joined
 from gapless.traces.sources.kafka.transactions.traces import JudgedTraces
 from gapless.traces.suggestions import did_you_mean, first_of
 
-TRANSACTION, GROUPS = "kafka_transaction", "group_offsets"
+TRANSACTION, GROUPS, CLIENT = "kafka_transaction", "group_offsets", "partition_client"
 SPECS_JUDGED = ("partition", "producer", "aborted_index", TRANSACTION, GROUPS)
 OF_RECORDS = frozenset(
     catalog.rule(f"partition/{name}").id
@@ -60,7 +60,7 @@ def summary(check: InputFacts, found: LogFindings, ids: JudgedTraces, *, interru
         depth=check.depth,
         unread=OF_RECORDS if check.depth == "shallow" else frozenset(),
         findings=findings,
-        events={spec: _events(found, spec) for spec in SPECS_JUDGED},
+        events={spec: _events(found, spec) for spec in (*SPECS_JUDGED, *_of_clients(found))},
         traces=len(found.partitions) + found.producers + len(ids.names),
         coverage=dict(found.covered),
         not_exercised=list(_not_exercised(check, found, ids)),
@@ -68,6 +68,11 @@ def summary(check: InputFacts, found: LogFindings, ids: JudgedTraces, *, interru
         rows={"partitions": _rows(check.path, found)},
         marks=marks(shown(check.path), found.partitions, findings),
     )
+
+
+def _of_clients(found: LogFindings) -> list[str]:
+    """The spec of answers to clients, if there are any."""
+    return [CLIENT] if _events(found, CLIENT) else []
 
 
 def _events(found: LogFindings, spec: str) -> int:
@@ -110,7 +115,7 @@ def _findings(path: Path, found: LogFindings, options: Options) -> list[Finding]
 
 def _rank(one: PlacedDeparture) -> int:
     """The rank of a departure among others: what may explain others comes first."""
-    if one.departure.spec in (TRANSACTION, GROUPS):
+    if one.departure.spec in (TRANSACTION, GROUPS, CLIENT):
         return 5
     if one.departure.spec == "aborted_index":
         return 4
@@ -143,7 +148,8 @@ def _not_exercised(check: InputFacts, found: LogFindings, ids: JudgedTraces) -> 
             yield f"{rule}: records were not read: --depth deep reads them"
     if not any(one.spec == TRANSACTION for one in ids.traces):
         yield f"{TRANSACTION}: no row of {TRANSACTION_TOPIC} was read: decisions and their markers were not judged"
-    if not any(found.covered.get(f"{TRANSACTION}.{action}") for action in ("acknowledge", "received")):
+    answers = any(found.covered.get(f"{TRANSACTION}.{action}") for action in ("acknowledge", "received"))
+    if not answers and not _of_clients(found):
         yield "answers to clients: --client FILE compares them with the logs (docs/kafka-clients.md)"
     if not any(one.spec == GROUPS for one in ids.traces):
         yield f"{GROUPS}: no group committed an offset, or {OFFSETS_TOPIC} was not read"

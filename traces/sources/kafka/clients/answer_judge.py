@@ -1,6 +1,7 @@
 """Judges the answers to clients by the logs: each is a step of `kafka_transaction` in the partition that it names.
 
-One transaction in one partition is one trace: a record, the decision as its marker has it, and the answer.
+One transaction in one partition is one trace: a record, the decision as its marker has it, and the answer. What clients
+saw of a partition is judged by `partition_client`.
 """
 
 from __future__ import annotations
@@ -12,20 +13,16 @@ import numpy as np
 
 from gapless.spec.catalog import SPECS
 from gapless.spec.kafka_transaction import TxnStatus
-from gapless.traces.judging import building
 from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
-from gapless.traces.replay.exact import Event, replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.report.values import Where
 from gapless.traces.sources.kafka.clients.client_log import AnsweredRecords, AnswerLog
-from gapless.traces.sources.kafka.clients.outcomes import RecordOutcomes, record_outcomes
+from gapless.traces.sources.kafka.clients.outcomes import EPOCH, PRODUCER, AnsweredBatches, Reach, answered_batches
+from gapless.traces.sources.kafka.clients.replaying import departing
+from gapless.traces.sources.kafka.clients.view_judge import ViewedPartition, ViewJudge, place_of
 from gapless.traces.sources.kafka.files.directory import SegmentFiles
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
-from gapless.traces.sources.kafka.joining.states import some
 from gapless.traces.sources.kafka.judging.event_order import EventOrder
-from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace
 
 SPEC = SPECS["kafka_transaction"]
@@ -36,9 +33,10 @@ ENDS = ("abort", "commit")
 
 
 class AnswerTraces(NamedTuple):
-    """A trace for each row. `at`: its record among those that were looked up · `answer`: 1 commit, 0 abort, -1 read."""
+    """A trace for each row. `batch`: with its record · `answer`: 1 commit, 0 abort, -1 read."""
 
-    at: Ints
+    batch: Ints
+    offset: Ints
     answer: Ints
     client: Ints
     line: Ints
@@ -49,6 +47,7 @@ class AnswerJudge:
 
     def __init__(self, log: AnswerLog, found: LogFindings, options: Options) -> None:
         self.log, self.found, self.options = log, found, options
+        self.views = ViewJudge(log, found, options)
         self.compared = 0
 
     def judge(self, places: Sequence[PartitionPlace]) -> None:
@@ -63,27 +62,38 @@ class AnswerJudge:
                     f"answers of clients about {name} are not compared with its log: it is not known that its topic "
                     "was created only once"
                 )
+        self.views.finish()
         self.found.note(f"{self.compared:,} answers of clients are compared with the logs ({shown(self.log.path)})")
 
     def _judge(self, number: int, copies: Sequence[PartitionPlace]) -> None:
-        written, received = (rows.of(rows.partition == number) for rows in (self.log.written, self.log.received))
-        ended = written._replace(line=self.log.end_line[written.client])
-        offsets = np.unique(np.concatenate([written.offset, received.offset]))
-        looked = [(one, record_outcomes(_files(one), offsets)) for one in copies]
-        known = [(one, found) for one, found in looked if found is not None]
-        if not len(offsets) or not known:
+        reach, log = self._reach(number), self.log
+        looked = [(one, answered_batches(_files(one), reach)) for one in copies]
+        known = [(one, batches) for one, batches in looked if batches is not None]
+        if not known:
             return
-        placed, found = max(known, key=lambda one: (one[1].leader, one[1].end))
-        self.compared += len(written.offset) + len(received.offset)
+        placed, batches = max(known, key=lambda one: (one[1].last_leader, one[1].end))
+        written, received = (rows.of(rows.partition == number) for rows in (log.written, log.received))
+        self.compared += int((log.sent.partition == number).sum()) + len(received.offset)
+        ended = written._replace(line=log.end_line[written.client])
         traces = [
-            _traces(found, offsets, ended, self.log.ends[written.client]),
-            _traces(found, offsets, received, np.full(len(received.line), NONE)),
+            _traces(batches, ended, log.ends[written.client]),
+            _traces(batches, received, np.full(len(received.line), NONE)),
         ]
         together = AnswerTraces(*(np.concatenate(columns) for columns in zip(*traces, strict=True)))
-        marker = found.marker[together.at]
         is_read = (together.answer == NONE) & placed.terms.is_whole
-        judged = (marker != NONE) | is_read
-        self._replay(placed, found, offsets, AnswerTraces(*(column[judged] for column in together)))
+        judged = is_read | (_of(batches.marker, together.batch) != NONE)
+        self._replay(placed, batches, AnswerTraces(*(column[judged] for column in together)))
+        self.views.judge(ViewedPartition(number, copies, placed, batches))
+
+    def _reach(self, number: int) -> Reach:
+        """The offsets that answers about a partition name, and those that sessions of readers range over."""
+        log, sessions = self.log, self.log.sessions
+        sent, received = (rows.offset[rows.partition == number] for rows in (log.sent, log.received))
+        mine = sessions.partition == number
+        within = log.received.offset[(log.received.partition == number) & (log.received.session != NONE)]
+        low = 0 if (sessions.begin[mine] == 0).any() else int(within.min(initial=0 if not len(within) else within[0]))
+        high = max(int(sessions.stop[mine].max(initial=0)), int(within.max(initial=NONE)) + 1)
+        return Reach(np.unique(np.concatenate([sent, received])), low, high)
 
     def _is_rewritten(self, number: int) -> bool:
         """True if two records of a partition were acknowledged at one offset, which is a doubt."""
@@ -100,43 +110,21 @@ class AnswerJudge:
         )
         return True
 
-    def _replay(self, placed: PartitionPlace, found: RecordOutcomes, offsets: Ints, traces: AnswerTraces) -> None:
-        count = len(traces.at)
-        if not count:
-            return
-        events, starts = _events(found, offsets, traces)
-        replayed = kernel(SPEC, self.options.ignored).replay(
-            starts, events.action, events.args, building.states(SPEC, count), origins=np.zeros(count, np.int64),
-            widths=np.ones(count, np.int64), profile=self.options.profile,
-        )  # fmt: skip
-        self.found.cover(SPEC.name, counts(SPEC, replayed.covered))
-        for trace in np.flatnonzero(replayed.bad_at >= 0).tolist():
-            low, high = starts[trace : trace + 2].tolist()
-            self._report(placed, found, int(offsets[traces.at[trace]]), traces, trace, list(some(events, low, high)))
-
-    def _report(
-        self, placed: PartitionPlace, found: RecordOutcomes, offset: int, traces: AnswerTraces, trace: int,
-        events: Sequence[Event],
-    ) -> None:  # fmt: skip
-        """Replay a trace by the plain functions, and report how it departs."""
-        departure = replay(
-            SPEC, SPEC.initial, events, profile=self.options.profile, ignored=self.options.ignored
-        ).departure
-        if departure is None:
-            return
-        at, answer, client, line = (int(column[trace]) for column in traces)
-        segment = found.files[int(found.segment[at])]
-        where = Where(file=f"{placed.terms.folder}/{segment.log.name}", offset=int(found.position[at]))
-        name = self.log.consumers[client] if answer == NONE else self.log.transactions[client]
-        answered = "received it" if answer == NONE else f"has the answer that its {ENDS[answer]} succeeded"
-        also = (
-            f"Part 0 is {placed.name}.",
-            f"The answer is in line {line:,} of {shown(self.log.path.name)}: {shown(name)} {answered}.",
-        )
-        self.found.report(
-            PlacedDeparture(placed.terms.name, str(placed.name), offset, where, departure, batch=also,
-                            client=str(self.log.path))
-        )  # fmt: skip
+    def _replay(self, placed: PartitionPlace, batches: AnsweredBatches, traces: AnswerTraces) -> None:
+        events, starts = _events(batches, traces)
+        for one in departing(SPEC, events, starts, self.found, self.options):
+            _, offset, answer, client, line = (int(column[one.number]) for column in traces)
+            name = self.log.consumers[client] if answer == NONE else self.log.transactions[client]
+            answered = "received it" if answer == NONE else f"has the answer that its {ENDS[answer]} succeeded"
+            also = (
+                f"Part 0 is {placed.name}.",
+                f"The answer is in line {line:,} of {shown(self.log.path.name)}: {shown(name)} {answered}.",
+            )
+            where = place_of(placed.terms.folder, batches, offset)
+            self.found.report(
+                PlacedDeparture(placed.terms.name, str(placed.name), offset, where, one.departure, batch=also,
+                                client=str(self.log.path))
+            )  # fmt: skip
 
 
 def _is_first(placed: PartitionPlace) -> bool:
@@ -151,27 +139,32 @@ def _files(placed: PartitionPlace) -> Sequence[SegmentFiles]:
     return next(one.files().segments for one in placed.directory.partitions() if one.name == placed.name)
 
 
-def _traces(found: RecordOutcomes, offsets: Ints, records: AnsweredRecords, answer: Ints) -> AnswerTraces:
+def _of(column: Ints, batch: Ints) -> Ints:
+    """A column's number for each batch; -1 where there is no batch."""
+    return np.append(column, NONE)[batch]
+
+
+def _traces(batches: AnsweredBatches, records: AnsweredRecords, answer: Ints) -> AnswerTraces:
     """One trace for each client and transaction of the log: that of its first record."""
-    at = offsets.searchsorted(records.offset)
-    (rows,) = np.nonzero(found.producer[at] != NONE)
-    at = at[rows]
-    keys = np.stack([records.client[rows], found.producer[at], found.marker[at]])
+    batch = batches.at(records.offset)
+    (rows,) = np.nonzero(_of(batches.column(PRODUCER), batch) != NONE)
+    batch = batch[rows]
+    keys = np.stack([records.client[rows], batches.column(PRODUCER)[batch], batches.marker[batch]])
     _, first = np.unique(keys, axis=1, return_index=True)
-    rows, at = rows[first], at[first]
-    return AnswerTraces(at, answer[rows], records.client[rows], records.line[rows])
+    rows, batch = rows[first], batch[first]
+    return AnswerTraces(batch, records.offset[rows], answer[rows], records.client[rows], records.line[rows])
 
 
-def _events(found: RecordOutcomes, offsets: Ints, traces: AnswerTraces) -> tuple[Events, Ints]:
+def _events(batches: AnsweredBatches, traces: AnswerTraces) -> tuple[Events, Ints]:
     """The events of all traces, and where each begins."""
-    order, count = EventOrder(SPEC), len(traces.at)
-    offset, epoch, marker = offsets[traces.at], found.epoch[traces.at], found.marker[traces.at]
+    order, count, batch, offset = EventOrder(SPEC), len(traces.batch), traces.batch, traces.offset
+    epoch, marker = batches.column(EPOCH)[batch], batches.marker[batch]
     places = np.arange(count) * SLOTS
-    order.add("open", places + OPEN, phase=TxnStatus.ONGOING, pid=found.producer[traces.at], epoch=epoch)
+    order.add("open", places + OPEN, phase=TxnStatus.ONGOING, pid=batches.column(PRODUCER)[batch], epoch=epoch)
     order.add("add", places + ADD, part=0, epoch=epoch)
     order.add("write", places + WRITE, part=0, first=offset, last=offset, epoch=epoch)
     (ended,) = np.nonzero(marker != NONE)
-    commit = found.commit[traces.at][ended]
+    commit = batches.commit[batch][ended]
     order.add("decide", places[ended] + DECIDE, commit=commit, epoch=epoch[ended], protocol=1, whole=1)
     order.add("mark", places[ended] + MARK, part=0, commit=commit, epoch=epoch[ended], offset=marker[ended])
     is_read = traces.answer == NONE

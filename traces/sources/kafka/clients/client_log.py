@@ -15,35 +15,42 @@ import pyarrow.compute
 import pyarrow.json as pj
 
 from gapless.traces.judging.building import Ints
-from gapless.traces.problems import Unreadable, shown, side_file_problem
+from gapless.traces.problems import Unreadable, side_file_problem
+from gapless.traces.sources.kafka.clients.log_lines import LISTS, NUMBERS, OPS, TEXTS, bad_line, first_incomplete
+from gapless.traces.sources.kafka.clients.sessions import ReaderSessions, reader_sessions
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.log.tables import Flags
 
 _arrow: Any = pa
 _compute: Any = pyarrow.compute
-TEXTS = ("op", "p", "res", "c", "isolation", "topic")
-NUMBERS = ("txn", "partition", "offset")
 SCHEMA: Any = _arrow.schema(
     [(name, _arrow.string()) for name in TEXTS]
     + [(name, _arrow.int64()) for name in NUMBERS]
-    + [("offsets", _arrow.list_(_arrow.int64()))]
+    + [(name, _arrow.list_(_arrow.int64())) for name in LISTS]
 )
 """The fields that are read; others are for people."""
 BLOCK = 1 << 26
 """Bytes of a line at most."""
 READ_COMMITTED = ("committed", "read_committed")
 """The isolation of consumers to which only committed records are promised."""
+BY_ALL = ("all", "-1")
+"""The `acks` of producers that are answered when every replica in sync has the record."""
 NONE = -1
 Column = Any  # of pyarrow, which ships no types
 
 
 class AnsweredRecords(NamedTuple):
-    """Records that answers name. `client`: number of a transaction or consumer · `line`: of the file, from 1."""
+    """Records that answers name. `client`: number of a transaction or consumer · `line`: of the file, from 1.
+
+    `epoch`: of the leader, where the answer has it, or -1 · `session`: number of the reader's session, or -1.
+    """
 
     client: Ints
     partition: Ints
     offset: Ints
     line: Ints
+    epoch: Ints
+    session: Ints
 
     def of(self, rows: Ints | Flags) -> AnsweredRecords:
         """Return some of them."""
@@ -54,7 +61,7 @@ class AnswerLog(NamedTuple):
     """All answers. `sent`: all that was acknowledged · `written`: of it, in transactions whose end was answered.
 
     `ends`: of a transaction, 1 commit, 0 abort, -1 no answer · `end_line`: the line of that answer ·
-    `received`: by consumers that read what is committed.
+    `received`: by consumers that read what is committed · `by_all`: of a line, every replica in sync had the record.
     """
 
     path: Path
@@ -66,6 +73,8 @@ class AnswerLog(NamedTuple):
     sent: AnsweredRecords
     written: AnsweredRecords
     received: AnsweredRecords
+    sessions: ReaderSessions
+    by_all: Flags
 
 
 def client_log(path: Path) -> AnswerLog:
@@ -77,43 +86,51 @@ def client_log(path: Path) -> AnswerLog:
             parse_options=pj.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore"),
         ).combine_chunks()
     except (OSError, pa.ArrowInvalid) as problem:
-        raise side_file_problem("client log", path, Unreadable(_reason(problem))) from problem
-    return _columns(path, rows)
+        raise side_file_problem("client log", path, Unreadable(bad_line(path, problem))) from problem
+    is_op = {op: _is(rows["op"], op) for op in OPS}
+    missing = {name: _compute.is_null(rows[name]).to_numpy() for name in (*TEXTS, *NUMBERS, *LISTS)}
+    if reason := first_incomplete(is_op, missing, _is(rows["res"], "ok")):
+        raise side_file_problem("client log", path, Unreadable(reason))
+    return _columns(path, rows, is_op)
 
 
-def _reason(problem: Exception) -> str:
-    if "Empty JSON file" in str(problem):
-        return 'it is empty, expected lines such as {"op":"send","topic":"t","partition":0,"offset":7}'
-    return f"expected a JSON object in each line, with the fields of docs/kafka-clients.md: {shown(problem)}"
-
-
-def _columns(path: Path, rows: Any) -> AnswerLog:
+def _columns(path: Path, rows: Any, is_op: dict[str, Flags]) -> AnswerLog:
     line = np.arange(1, rows.num_rows + 1)
     numbers = {name: _numbers(rows[name]) for name in NUMBERS}
-    is_op = {op: _is(rows["op"], op) for op in ("send", "commit", "abort", "received", "read")}
     is_ok = _is(rows["res"], "ok")
-    reads = is_op["read"] & _is(rows["isolation"], *READ_COMMITTED)
-    lists = rows["offsets"].combine_chunks()
-    counts = _compute.fill_null(_compute.list_value_length(lists), 0).to_numpy(zero_copy_only=False) * reads
     topics, topic = _codes(rows["topic"])
-    sent = is_op["send"] & is_ok & (numbers["offset"] >= 0) & (topic >= 0) & (numbers["partition"] >= 0)
+    places, place = _places(topics, topic, numbers["partition"])
+    sent = is_op["send"] & is_ok & (numbers["offset"] >= 0)
     ended = (is_op["commit"] | is_op["abort"]) & is_ok
     clients, client = _together(rows["p"], numbers["txn"])
     ends = _ends(client, is_op["commit"], ended, len(clients))
     end_line = np.zeros(len(clients), np.int64)
     end_line[client[ended]] = line[ended]
-    single = is_op["received"] & _is(rows["isolation"], *READ_COMMITTED) & (numbers["offset"] >= 0) & (topic >= 0)
-    at = np.concatenate([np.flatnonzero(single), np.repeat(np.arange(len(line)), counts)])
-    offsets = np.concatenate([numbers["offset"][single], _flat(lists, reads)])
-    consumers, consumer = _codes(rows["c"])
-    places, place = _places(topics, topic, numbers["partition"])
     named = _compute.is_valid(rows["p"]).to_numpy()
-    records = AnsweredRecords(client, place, numbers["offset"], line)
+    none = np.full(len(line), NONE)
+    records = AnsweredRecords(client, place, numbers["offset"], line, none, none)
+    consumers, consumer = _codes(rows["c"])
+    consumer = np.where(consumer < 0, len(consumers), consumer)
+    committed = _is(rows["isolation"], *READ_COMMITTED)
+    sessions, session = reader_sessions(
+        {name: flags & committed for name, flags in is_op.items()}, consumer, place, numbers
+    )
+    received = AnsweredRecords(consumer, place, numbers["offset"], line, numbers["epoch"], session)
     return AnswerLog(
         path, places, clients, ends, end_line, [*consumers, "a consumer"], records.of(sent),
         records.of(sent & (ends[client] >= 0) & (numbers["txn"] > 0) & named),
-        AnsweredRecords(np.where(consumer[at] < 0, len(consumers), consumer[at]), place[at], offsets, line[at]),
+        _received(received, is_op["received"] & committed, is_op["read"] & committed, rows["offsets"].combine_chunks()),
+        sessions, _is(rows["acks"], *BY_ALL),
     )  # fmt: skip
+
+
+def _received(every: AnsweredRecords, single: Flags, reads: Flags, lists: Any) -> AnsweredRecords:
+    """The records that readers received, in the order of their lines: one in a line, or many."""
+    counts = _compute.fill_null(_compute.list_value_length(lists), 0).to_numpy(zero_copy_only=False) * reads
+    (one,), many = np.nonzero(single), np.repeat(np.arange(len(reads)), counts)
+    rows = np.concatenate([one, many])
+    found = every.of(rows)._replace(offset=np.concatenate([every.offset[one], _flat(lists, reads)]))
+    return found.of(np.argsort(rows, kind="stable"))
 
 
 def _numbers(column: Column) -> Ints:
@@ -136,8 +153,12 @@ def _together(producer: Column, transaction: Ints) -> tuple[list[str], Ints]:
     """The different transactions, and the number of each row's."""
     producers, by = _codes(producer)
     found, number = np.unique(np.stack([by, transaction]), axis=1, return_inverse=True)
-    names = [f"transaction {n} of {producers[p] if p >= 0 else 'a producer'}" for p, n in found.T.tolist()]
+    names = [_name(producers[p] if p >= 0 else "a producer", n) for p, n in found.T.tolist()]
     return names, number.reshape(-1)
+
+
+def _name(producer: str, transaction: int) -> str:
+    return f"transaction {transaction} of {producer}" if transaction > 0 else producer
 
 
 def _ends(client: Ints, commits: Flags, ended: Flags, count: int) -> Ints:

@@ -1,71 +1,104 @@
-"""The records of one partition at some offsets: their producers, and the markers that ended their transactions."""
+"""The batches of one partition that answers are about: their producers, and the markers of their transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gapless.traces.judging.building import Ints
 from gapless.traces.sources.kafka.files.directory import SegmentFiles
-from gapless.traces.sources.kafka.log.batches import Batches, chunks
+from gapless.traces.sources.kafka.log.batches import Batches, Stop, chunks
+from gapless.traces.sources.kafka.log.tables import Flags
 
 NONE = -1
 ABORT, COMMIT = 0, 1
 """The kinds of marker."""
-SEGMENT, POSITION, PRODUCER, EPOCH, ROWS = range(5)
+WHOLE = (Stop.END, Stop.ZEROS, Stop.MORE)
+"""The reasons for which batches end where nothing is left that could be one."""
+SEGMENT, POSITION, BASE, LAST, COUNT, LEADER, CONTROL, PRODUCER, EPOCH, ROWS = range(10)
 
 
-class RecordOutcomes(NamedTuple):
-    """A row for each offset; -1 where the log has no record of a transaction there.
+class Reach(NamedTuple):
+    """The offsets that answers name, which rise, and the range of offsets that is read as a whole."""
 
-    `marker`: offset of the one that ends its transaction · `commit`: its kind · `segment`: number in `files`.
+    offsets: Ints
+    low: int
+    high: int
+
+
+class AnsweredBatches(NamedTuple):
+    """Batches in the order of their offsets, a column each.
+
+    `producer`, `epoch`: of a transaction, -1 else · `marker`: offset of the one that ends it, -1 if none does ·
+    `commit`: its kind · `end`: behind the last batch of the log · `leader`: the last one · `is_whole`: read to its end.
     """
 
-    files: tuple[SegmentFiles, ...]
-    segment: Ints
-    position: Ints
-    producer: Ints
-    epoch: Ints
+    files: Sequence[SegmentFiles]
+    table: Ints
     marker: Ints
     commit: Ints
     end: int
-    leader: int
+    last_leader: int
+    is_whole: bool
+
+    def column(self, row: int) -> Ints:
+        """Return a column."""
+        found: Ints = self.table[row]
+        return found
+
+    def at(self, offsets: Ints) -> Ints:
+        """Return the number of the batch that has each offset; -1 if none has."""
+        if not self.table.shape[1]:
+            return np.full(len(offsets), NONE)
+        batch = np.minimum(self.table[LAST].searchsorted(offsets), self.table.shape[1] - 1)
+        there = (self.table[BASE, batch] <= offsets) & (offsets <= self.table[LAST, batch])
+        return np.where(there, batch, NONE)
+
+    def is_record(self, batch: Ints) -> Flags:
+        """True where a batch has records of clients at each of its offsets."""
+        found: Flags = np.append(self.is_full & (self.table[CONTROL] == 0), False)[batch]
+        return found
+
+    @property
+    def is_full(self) -> Flags:
+        """True for batches that have a record at each of their offsets."""
+        found: Flags = self.table[COUNT] == self.table[LAST] - self.table[BASE] + 1
+        return found
 
 
-def record_outcomes(files: Iterable[SegmentFiles], offsets: Ints) -> RecordOutcomes | None:
-    """Look up offsets, which rise; None where offsets go back in the log. Raises OSError."""
-    files = tuple(files)
-    found = np.full((ROWS, len(offsets)), NONE)
-    marks: list[Ints] = []
-    end, leader = 0, NONE
+def answered_batches(files: Sequence[SegmentFiles], reach: Reach) -> AnsweredBatches | None:
+    """Read the batches with some offsets; None where offsets go back in the log. Raises OSError."""
+    tables, marks = [np.zeros((ROWS, 0), np.int64)], [np.zeros((3, 0), np.int64)]
+    end, leader, is_whole = 0, NONE, True
     for number, segment in enumerate(files):
         for chunk in chunks(segment.log):
             heads = chunk.batches
+            is_whole &= chunk.stop in WHOLE
             if not len(heads):
                 continue
             if heads.base[0] < end or (heads.last < heads.base).any() or (heads.base[1:] <= heads.last[:-1]).any():
                 return None
             end, leader = int(heads.last[-1]) + 1, max(leader, int(heads.leader_epoch[-1]))
-            _take(found, number, heads, offsets)
+            tables.append(_taken(number, heads, reach))
             ends = (heads.marker == ABORT) | (heads.marker == COMMIT)
             marks.append(np.stack([heads.producer[ends], heads.base[ends], heads.marker[ends]]))
-    every = np.concatenate(marks, axis=1) if marks else np.zeros((3, 0), np.int64)
-    marker, commit = _ended(found[PRODUCER], offsets, every)
-    return RecordOutcomes(
-        files, found[SEGMENT], found[POSITION], found[PRODUCER], found[EPOCH], marker, commit, end, leader
-    )
+    table = np.concatenate(tables, axis=1)
+    marker, commit = _ended(table[PRODUCER], table[LAST], np.concatenate(marks, axis=1))
+    return AnsweredBatches(files, table, marker, commit, end, leader, is_whole)
 
 
-def _take(found: Ints, segment: int, heads: Batches, offsets: Ints) -> None:
-    """Note the batches of a chunk that have some of the offsets."""
-    low, high = offsets.searchsorted([heads.base[0], heads.last[-1] + 1])
-    batch = heads.last.searchsorted(offsets[low:high])
-    data = (heads.base[batch] <= offsets[low:high]) & heads.is_transactional[batch] & ~heads.is_control[batch]
-    rows, batch = low + np.flatnonzero(data), batch[data]
-    found[SEGMENT, rows], found[POSITION, rows] = segment, heads.position[batch]
-    found[PRODUCER, rows], found[EPOCH, rows] = heads.producer[batch], heads.producer_epoch[batch]
+def _taken(segment: int, heads: Batches, reach: Reach) -> Ints:
+    """The batches of a chunk that have some of the offsets, or lie in the range."""
+    named = reach.offsets.searchsorted(heads.last, side="right") > reach.offsets.searchsorted(heads.base)
+    (rows,) = np.nonzero(named | ((heads.last >= reach.low) & (heads.base < reach.high)))
+    writes = heads.is_transactional & ~heads.is_control
+    columns = (
+        np.full(len(heads), segment), heads.position, heads.base, heads.last, heads.count, heads.leader_epoch,
+        heads.is_control, np.where(writes, heads.producer, NONE), np.where(writes, heads.producer_epoch, NONE),
+    )  # fmt: skip
+    return np.stack([column[rows] for column in columns]).astype(np.int64)
 
 
 def _ended(producer: Ints, offsets: Ints, marks: Ints) -> tuple[Ints, Ints]:

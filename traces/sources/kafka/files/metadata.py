@@ -5,6 +5,7 @@ The log begins at 0, or where a snapshot was taken; then settings that were chan
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +53,7 @@ class PartitionState:
 class ClusterMetadata:
     """All that is read. `begins`: the log's first offset · `fault`: the reason for which something is left out.
 
-    `starts`: the times at which brokers started ·
+    `starts`: the times at which brokers started · `started`: how often each of them did ·
     `defaults`: settings of all brokers; each of them may have others in a file of its own.
     """
 
@@ -63,6 +64,7 @@ class ClusterMetadata:
     defaults: dict[str, str] = field(default_factory=dict)
     next_producer: int = -1
     starts: list[int] = field(default_factory=list)
+    started: Counter[int] = field(default_factory=Counter)
     fault: str = ""
 
     def may_be_compacted(self, topic: str) -> bool:
@@ -147,6 +149,7 @@ class _Replay:
 
     def _broker(self, fields: FieldReader, version: int) -> None:  # noqa: ARG002 - as the others
         self.found.starts.append(self._time)
+        self.found.started[fields.number(4)] += 1
 
     def _topic(self, fields: FieldReader, version: int) -> None:  # noqa: ARG002 - all versions begin so
         name, identity = fields.text() or "", fields.identity()

@@ -1,0 +1,163 @@
+"""The answers to clients about a partition: what is lost, comes twice or never comes is found."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless import check
+from gapless.traces.problems import Unreadable
+from gapless.traces.report.values import Finding, Report
+from gapless.traces.sources.kafka.clients.client_log import client_log
+from tests.support.kafka.recordings import defect, recording
+
+ACKNOWLEDGED = "partition_client/record-that-was-acknowledged-is-in-the-log"
+RECEIVED = "partition_client/record-that-is-received-is-in-the-log"
+ONCE = "partition_client/reader-receives-a-record-once"
+EVERY = "partition_client/reader-receives-every-committed-record"
+ABORTED = "kafka_transaction/record-that-is-received-is-committed"
+END, MARKER = 147, 12
+"""Of orders-0 in 3.5.2-txn: the log's end, and the offset of its first marker, which aborts all below but 0 to 2."""
+ORDERS = {"topic": "orders", "partition": 0}
+COMMITTED = {"isolation": "read_committed", **ORDERS}
+Line = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[Line]:
+    """The answers of 3.5.2-txn."""
+    text = (recording("3.5.2-txn") / "client.ndjson").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def seen(answers: list[Line]) -> list[int]:
+    """The offsets of orders-0 that a reader of committed transactions received."""
+    (read,) = (
+        one for one in answers if one["op"] == "read" and one["isolation"] == "committed" and not one["partition"]
+    )
+    found: list[int] = read["offsets"]
+    return found
+
+
+def report_of(directory: Path, lines: list[Line], room: Path) -> Report:
+    file = room / "answers.ndjson"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return check(directory, client=file, jobs=1)
+
+
+def sent(offset: int, **more: Any) -> Line:
+    return {"op": "send", "p": "p", "txn": 0, "res": "ok", "offset": offset, **ORDERS, **more}
+
+
+def received(session: int, offset: int, **more: Any) -> Line:
+    return {"op": "received", "c": "c", "session": session, "offset": offset, **COMMITTED, **more}
+
+
+def position(session: int, offset: int) -> Line:
+    return {"op": "position", "c": "c", "session": session, "offset": offset, **COMMITTED}
+
+
+def by_rule(report: Report) -> dict[str, Finding]:
+    return {one.rule: one for one in report.violations}
+
+
+def test_each_wrong_answer_is_found_at_its_line(answers: list[Line], seen: list[int], tmp_path: Path) -> None:
+    behind = next(offset for offset in seen if offset > MARKER)
+    lines = [
+        *answers, sent(MARKER), sent(END),
+        received(1, 0), received(1, 1), received(1, 1),  # twice
+        received(2, 0), received(2, 2),  # one is missing
+        received(3, 0), received(3, MARKER),  # a marker
+        received(4, 0), position(4, 2),  # one is missing at the end
+        position(5, 0), received(5, 1),  # one is missing at the beginning
+        received(6, 0), received(6, behind),  # several are missing, over a whole run
+    ]  # fmt: skip
+    found, first = by_rule(report_of(recording("3.5.2-txn") / "n1", lines, tmp_path)), len(answers) + 1
+    assert {rule: one.count for rule, one in found.items()} == {ACKNOWLEDGED: 2, ONCE: 1, EVERY: 4, RECEIVED: 1}
+    assert (found[ACKNOWLEDGED].position, found[ONCE].position, found[EVERY].position) == (MARKER, 1, 0)
+    assert {one.where.file for one in found.values()} == {"orders-0/00000000000000000000.log"}
+    texts = {rule: "\n".join(one.story) for rule, one in found.items()}
+    assert f"line {first:,} of answers.ndjson: p has the answer that a record lies at offset 12." in texts[ACKNOWLEDGED]
+    assert "At offset 12 lies a marker." in texts[ACKNOWLEDGED]
+    assert (
+        f"Lines {first + 3:,} and {first + 4:,} of answers.ndjson: session 1 of c received offset 1 twice"
+        in texts[ONCE]
+    )
+    assert f"Line {first + 12:,} of answers.ndjson: session 5 of c received offset 1, and never 0" in texts[EVERY]
+    assert all(len(one.story) <= 25 for one in found.values())
+
+
+def test_lawful_answers_accuse_no_broker(answers: list[Line], seen: list[int], tmp_path: Path) -> None:
+    """Offsets come again in another session, or without one; an answer without an offset says nothing."""
+    lines = [
+        *answers, sent(-1, acks="0"), sent(END + 9, res="TimeoutException"),
+        *(received(1, offset) for offset in seen[:40]), position(1, seen[40]),
+        *(received(2, offset) for offset in seen[20:]), position(2, END),
+        received(-1, 2), received(-1, 0), received(-1, 0),
+        position(3, 0), position(3, 0), position(4, END + 5), received(4, 0), received(4, 1),
+    ]  # fmt: skip
+    report = report_of(recording("3.5.2-txn") / "n1", lines, tmp_path)
+    assert report.verdict == "conforms"
+    assert report.coverage["partition_client.receive"] > 10
+    assert report.coverage["partition_client.stop"] > 2
+
+
+def test_losses_that_are_permitted_are_doubts(tmp_path: Path) -> None:
+    """A broker that was killed may lose its log's end; nothing of the first epoch is written twice."""
+    folder = recording("4.4.0-kill")
+    right = [json.loads(line) for line in (folder / "client.ndjson").read_text("utf-8").splitlines()]
+    lost = report_of(folder / "crashed", right, tmp_path)
+    assert lost.verdict == "inconclusive"
+    assert any("has no record: its broker did not stop in order" in reason for reason in lost.sources[0].reasons)
+    later = [*right, sent(1 << 20), received(1, 0), received(1, 1), received(1, 0)]
+    report = report_of(folder / "n1", later, tmp_path)
+    assert set(by_rule(report)) == {ONCE}
+    assert any("a leader was elected that lacked records" in reason for reason in report.sources[0].reasons)
+
+
+def test_epochs_say_that_the_log_is_the_same(tmp_path: Path) -> None:
+    """Behind a restart a record may come again where the log was cut off: not if both times it has the log's epoch."""
+    folder = recording("4.4.0-kill")
+    right = [json.loads(line) for line in (folder / "client.ndjson").read_text("utf-8").splitlines()]
+    twice = [[received(1, 156, partition=1, epoch=epoch) for _ in range(2)] for epoch in (2, 1)]
+    sure, other = (report_of(folder / "n1", [*right, *lines], tmp_path) for lines in twice)
+    assert (list(by_rule(sure)), other.verdict) == ([ONCE], "inconclusive")
+
+
+def test_a_log_of_another_cluster_accuses_no_broker(tmp_path: Path) -> None:
+    report = report_of(recording("3.5.2-txn") / "n1", [sent(END + number) for number in range(20)], tmp_path)
+    assert report.verdict == "inconclusive"
+    assert any("is it of another cluster?" in reason for reason in report.sources[0].reasons)
+
+
+def test_aborted_records_are_judged_by_one_spec(tmp_path: Path) -> None:
+    """A lost index hands out aborted records: no second rule is broken by them."""
+    folder = defect("3.5.2-lostindex", tmp_path)
+    right = [json.loads(line) for line in (folder / "client.ndjson").read_text("utf-8").splitlines()]
+    rules = by_rule(report_of(folder / "n1", right, tmp_path))
+    assert ABORTED in rules
+    assert not {rule for rule in rules if rule.startswith("partition_client/")}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"op":"init"}', "no line is an answer: expected op send, commit"),
+        ('{"op":"send","res":"ok","topic":"t","offset":7}', "line 1: send without partition, expected res, topic, "),
+        ('{"op":"commit","p":"p","txn":1,"res":"ok"}\n{"op":"abort","p":"p","res":"ok"}', "line 2: abort without txn"),
+        (
+            '{"op":"commit","p":"p","txn":1,"res":"ok"}\n{"op":"read","offsets":7}',
+            "line 2: offsets is 7, expected a list",
+        ),
+        ('{"op":"position","c":"c","topic":"t","partition":0,"offset":7}', "line 1: position without session"),
+        ("op;topic\nsend;t", "line 1: expected a JSON object in each line, .* this is no JSON: op;topic"),
+        ('{"op":"send","txn":1.5}', "line 1: txn is 1.5, expected a whole number"),
+        ('{"op":"send","topic":true}', "line 1: topic is true, expected a text"),
+    ],
+)
+def test_a_line_that_is_no_answer_is_named(text: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(text, "utf-8")
+    with pytest.raises(Unreadable, match=reason):
+        client_log(tmp_path / "log")
