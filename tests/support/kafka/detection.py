@@ -42,8 +42,11 @@ ANOTHER_FOLDER = frozenset({"two_folders"})
 """Faults that only the folder above shows."""
 LOST = frozenset({"cut_batches", "cut_last", "epochs_missing", "snapshot_beyond"})
 """Faults at the end of a log that was not stopped in order: that much may be lost, or not yet written."""
+MOVED = "clients may move a log's start, and a kill takes the new start back, and not where its first epoch begins"
 ARGUED = {
     ("marker_of_another", ""): "the next marker of its producer ends both; how soon others are forgotten is a setting",
+    ("epochs_late", ""): MOVED,
+    ("epochs_missing", ""): MOVED,
     ("watermark_behind", "3.3.2-retention-live"): "it lies below the log's start, where the start is what departs",
     ("epochs_swapped", "4.3.0-kills"): "the broker was killed, and the log may have lost its end",
     ("shift_base", "3.3.2-retention-live"): "of the first batch of a log, whose epoch then begins at another offset",

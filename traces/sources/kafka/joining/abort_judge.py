@@ -132,7 +132,8 @@ def joined(before: TransactionColumns, of_part: TransactionColumns) -> tuple[Tra
 
 def _aborts(whole: TransactionColumns, entries: AbortedColumns, judged_from: int, log_start: int) -> tuple[Ints, ...]:
     """Return the aborts that ended records, in the order of their markers: producer, first, last, stable offset."""
-    (rows,) = np.nonzero(whole.aborted & (whole.first != NONE) & (whole.last >= judged_from))
+    below = np.isin(whole.last, entries.last[entries.first < judged_from])  # their records may have been cleaned
+    (rows,) = np.nonzero(whole.aborted & ((whole.first != NONE) | below) & (whole.last >= judged_from))
     rows = rows[np.argsort(whole.last[rows], kind="stable")]
     last = whole.last[rows]
     (real,) = np.nonzero(whole.first != NONE)
@@ -143,13 +144,14 @@ def _aborts(whole: TransactionColumns, entries: AbortedColumns, judged_from: int
     stable = np.minimum(begins[earliest], last + 1)
     first = whole.first[rows]
     # Where the records of an open transaction were deleted, a broker may count from the log's start; below the
-    # cleaner's point markers may be gone, and transactions seem to be open that are not.
+    # cleaner's point markers may be gone, and transactions seem to be open that are not; or their first records are.
     at = np.minimum(entries.last.searchsorted(last), max(len(entries.last) - 1, 0))
     if len(entries.last):
         named = entries.last[at] == last
         deleted = named & (stable < log_start) & (entries.stable[at] <= log_start)
-        stable = np.where(deleted | (named & (stable < judged_from)), entries.stable[at], stable)
-        first = np.where(named & (first < judged_from), entries.first[at], first)
+        unsure = named & (np.minimum(stable, entries.stable[at]) < judged_from)
+        stable = np.where(deleted | unsure, entries.stable[at], stable)
+        first = np.where(named & (np.minimum(first, entries.first[at]) < judged_from), entries.first[at], first)
         stable, first = np.clip(stable, 0, last + 1), np.clip(first, 0, last - 1)
     return whole.producer[rows], first, last, stable
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from gapless.spec import catalog
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events, Ints
 from gapless.traces.replay.exact import Departure
@@ -16,6 +17,7 @@ from gapless.traces.sources.kafka.joining.reporter import Reporter
 from gapless.traces.sources.kafka.joining.sequences import sequence_line
 from gapless.traces.sources.kafka.joining.states import state_of
 from gapless.traces.sources.kafka.judging.part_results import PartResult
+from gapless.traces.sources.kafka.judging.parts import NONE
 from gapless.traces.sources.kafka.judging.producer_events import EXPIRED
 from gapless.traces.sources.kafka.judging.producer_pieces import (
     CLAIMED,
@@ -27,6 +29,7 @@ from gapless.traces.sources.kafka.judging.producer_pieces import (
 )
 
 PRODUCER, STEP = SPECS["producer"], STEPS["producer"]
+COORDINATOR = catalog.rule("producer/snapshot-has-the-epoch-of-the-coordinator").id
 
 
 class ProducerJudge:
@@ -141,19 +144,44 @@ class ProducerJudge:
         replayed = history.replayed()
         counted = _counted(piece, number, refused, found.events.action[low:high])
         self.reporter.found.cover("producer", counts(PRODUCER, replayed.covered - counted))
+        departure = None
+        while replayed.bad_at[0] >= 0 and (departure := history.departure(replayed)):
+            if not _was_forgotten(departure):
+                break
+            self._forget(producer, departure, history)
+            replayed = history.replayed()
+            self.reporter.found.cover("producer", counts(PRODUCER, replayed.covered))
         if replayed.bad_at[0] < 0:
             self.table.put(np.array([producer]), replayed.state)
-        elif departure := history.departure(replayed):
+        elif departure:
             picture = sequence_line(found.events, low, history.at - 1, high, departure)
             self._departs(result, producer, departure, picture)
         else:
             self.table.put(np.array([producer]), history.state)
+
+    def _forget(self, producer: int, departure: Departure, history: PartHistory) -> None:
+        """Forgets a producer before a transaction that a snapshot shows as its first; the snapshot is read again."""
+        began = departure.event[1][PRODUCER.parameters["snapshot"].index("transaction")]
+        self.reporter.joint("producer", self.trace(producer), began, STEP.expire(idle=EXPIRED, limit=EXPIRED))
+        history.state[PRODUCER.scalars.index("coordinator")] = NONE
+        history.at -= 1
 
     def _departs(
         self, result: PartResult, producer: int, departure: Departure, picture: SequenceLine | None = None
     ) -> None:
         self.table.end(np.array([producer]))
         self.reporter.departs(result.part, self.trace(producer), departure, picture)
+
+
+def _was_forgotten(departure: Departure) -> bool:
+    """True if a snapshot says that the transaction of a producer is the first since it was forgotten.
+
+    The broker's memory of an idle producer goes unnoticed where it writes again before the next snapshot.
+    """
+    if departure.rule != COORDINATOR:
+        return False
+    snapshot = dict(zip(PRODUCER.parameters["snapshot"], departure.event[1], strict=True))
+    return snapshot["coordinator"] == NONE and snapshot["transaction"] >= 0
 
 
 def _counted(piece: ProducerPieces, number: int, refused: int, action: npt.NDArray[np.int8]) -> Ints:

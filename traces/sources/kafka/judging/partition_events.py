@@ -124,7 +124,7 @@ def _leaders(part: SegmentPart, found: Scan, end: int) -> Leaders:
         epoch, since = epoch[np.argsort(since, kind="stable")], np.sort(since)
     of, begins = _inferred(part, found, epoch, since)
     early = begins < since[0] if len(since) else np.ones(len(of), np.bool_)
-    is_moved = len(since) > 0 and (since[0] <= part.terms.log_start or not part.terms.is_whole)
+    is_moved = len(since) > 0 and (since[0] <= part.terms.log_start or _may_move(part))
     if early.any() and is_moved and of[early][-1] == epoch[0]:
         epoch, since = epoch[1:], since[1:]  # its entry was moved to the log's start
     if part.is_first and len(begins) and begins[0] == found.batches.base[0]:
@@ -142,8 +142,8 @@ def _leaders(part: SegmentPart, found: Scan, end: int) -> Leaders:
 def _inferred(part: SegmentPart, found: Scan, epoch: Ints, since: Ints) -> tuple[Ints, Ints]:
     """The epochs of batches that no entry of the checkpoint is about, and where each begins.
 
-    Such batches lie below the log's start, which a running broker writes down now and then; or the file is missing; or
-    the log is younger than the file, in a copy.
+    Such batches lie below the log's start, which a running broker writes down now and then, and a kill takes back; or
+    the file is missing; or the log is younger than the file, in a copy.
     """
     heads = found.batches
     changes = beginnings(heads.leader_epoch, NONE)
@@ -151,10 +151,15 @@ def _inferred(part: SegmentPart, found: Scan, epoch: Ints, since: Ints) -> tuple
     if not len(since):
         lawful = np.full(len(base), part.terms.epochs is None or not part.terms.is_whole)
     else:
-        lawful = (base < since[0]) & ((base < part.terms.log_start) | (not part.terms.is_whole))
+        lawful = (base < since[0]) & ((base < part.terms.log_start) | _may_move(part))
         if not part.terms.is_whole:
             lawful |= (base > since[-1]) & (of > epoch[-1])
     return of[lawful], base[lawful]
+
+
+def _may_move(part: SegmentPart) -> bool:
+    """True if clients may have moved the start of the log, which only the epochs tell."""
+    return not (part.terms.is_whole and part.terms.compacted)
 
 
 def _add_indexes(order: EventOrder, part: SegmentPart, found: Scan, end: int) -> None:
