@@ -69,7 +69,7 @@ def explore(
     What takes long is compiled, and finds the same states in the same order. Where there are too many states, --walks
     tries some of them, and --symmetry those that differ in more than names.
     """
-    from gapless.properties.exploration import state_diagram, summary
+    from gapless.properties.exploration import summary
     from gapless.properties.exploration.bounds import NoBound, has_wide
 
     every = chosen(specs or [])
@@ -82,23 +82,41 @@ def explore(
     if wide and not specs:
         every = [spec for spec in every if has_wide(spec)]
     how: How = "plain" if plain else "auto"
+    if graph:
+        _require_picture(graph, len(every))
     try:
-        if graph:
-            state_diagram.kind(graph, len(every))
         found = [
             _explored(spec, profile=profile, wide=wide, limit=states, how=how, symmetry=symmetry) for spec in every
         ]
-    except (NoBound, state_diagram.NoPicture) as error:
+    except NoBound as error:
         raise failed(str(error)) from None
     code = summary.exit_code(found)
     with printing(code):
         if json:
-            write(json, summary.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
+            from gapless.properties.exploration import json_report  # which takes long to load
+
+            write(json, json_report.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
         if graph:
-            write(graph, state_diagram.svg(found[0]) if graph.suffix == ".svg" else state_diagram.html(found))
+            _draw(found, graph)
         if str(json) != "-":
             _tabled(found, graph)
     raise typer.Exit(code)
+
+
+def _require_picture(graph: Path, count: int) -> None:
+    """Exit with 2 where the states of so many specs cannot be drawn into a file of that kind."""
+    from gapless.properties.exploration import state_diagram
+
+    try:
+        state_diagram.kind(graph, count)
+    except state_diagram.NoPicture as error:
+        raise failed(str(error)) from None
+
+
+def _draw(found: Sequence[Exploration], graph: Path) -> None:
+    from gapless.properties.exploration import state_diagram
+
+    write(graph, state_diagram.svg(found[0]) if graph.suffix == ".svg" else state_diagram.html(found))
 
 
 def _explored(spec: Spec, **options: Any) -> Exploration:
@@ -125,7 +143,7 @@ def _require_one_way(*, symmetry: bool, walks: int | None, interactive: bool, al
 
 def _walk(every: Sequence[Spec], profile: str | None, count: int, seed: int, length: int, json: Path | None) -> None:
     """Walk at random through each spec, and exit."""
-    from gapless.properties.exploration import summary, walk_report
+    from gapless.properties.exploration import json_report, walk_report
     from gapless.properties.exploration.adaptive_bounds import bound_for
     from gapless.properties.exploration.bounds import NoBound
     from gapless.properties.exploration.walks import walks
@@ -142,7 +160,7 @@ def _walk(every: Sequence[Spec], profile: str | None, count: int, seed: int, len
     code = walk_report.exit_code(found)
     with printing(code):
         if json:
-            made = summary.ExplorationReport(schema=1, explored=[], walks=[*map(walk_report.report, found)])
+            made = json_report.ExplorationReport(schema=1, explored=[], walks=[*map(walk_report.report, found)])
             write(json, made.model_dump_json(by_alias=True, indent=1) + "\n")
         if str(json) != "-":
             for one in found:

@@ -111,7 +111,10 @@ class StateGraph:
     @cached_property
     def terminal(self) -> list[list[int]]:
         """Terminal components: sets of states that are never left again, and in which each state reaches all others."""
-        enclosed = self._enclosed()
+        return self._components(self._enclosed())
+
+    def _components(self, enclosed: NDArray[np.int64]) -> list[list[int]]:
+        """The terminal components among states that lead to no others."""
         if not enclosed.size:
             return []
         number = np.full(len(self.states), -1)

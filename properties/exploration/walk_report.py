@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gapless.properties.exploration.graph import called
-from gapless.properties.exploration.summary import WalkReport, story_of
+from gapless.properties.exploration.json_report import WalkReport
+from gapless.properties.exploration.summary import story_of
 from gapless.properties.exploration.walks import Walks, rules_of
 from gapless.traces.problems import pasted
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from benchmarks.protocols import replaced
 from gapless.properties.exploration.graph import Call, StateGraph
+from gapless.properties.exploration.json_report import report
 from gapless.properties.exploration.liveness.eventually import WaitingStates, fields_read, judged
 from gapless.properties.exploration.liveness.lasso import CallArrays
 from gapless.properties.exploration.search import Exploration, explore
-from gapless.properties.exploration.summary import remarks, report
+from gapless.properties.exploration.summary import remarks
 from gapless.properties.proof import counterexamples, liveness
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.specs import load

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.properties.exploration import state_diagram, summary
+from gapless.properties.exploration import json_report, state_diagram, summary
 from gapless.properties.exploration.bounds import Bound, NoBound, arguments, bound_of
 from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.search import Exploration, explore
@@ -563,7 +563,7 @@ def test_every_spec_comes_to_rest_somewhere_and_not_everywhere(explored: dict[st
 
 
 def test_json_tells_of_traps_too() -> None:
-    (as_json,) = summary.report([explore(toy(), TOY_BOUND)]).explored
+    (as_json,) = json_report.report([explore(toy(), TOY_BOUND)]).explored
     assert [(trap.state, trap.path) for trap in as_json.deadlocks] == [
         ({"at": 3}, [f"walk(to={n})" for n in (1, 2, 3)])
     ]

@@ -97,6 +97,35 @@ def escaping(count: int, explored: int, beyond: Flags, ahead: Narrow, fill: Ints
 
 
 @function(distinct=True)
+def lone(explored: int, starts: Ints, targets: Narrow, fill: Ints) -> None:
+    """Mark by 2 the states that no step leaves."""
+    n = 0
+    while n < explored:
+        at = starts[n]
+        while at < starts[n + 1] and targets[at] == n:
+            at += 1
+        fill[n] = 2 if at == starts[n + 1] else 0
+        n += 1
+
+
+@function(distinct=True)
+def leading(explored: int, starts: Ints, targets: Narrow, fill: Ints) -> int:
+    """Mark by 1 the states from which a step leads to a marked one; how many were marked."""
+    more = 0
+    n = explored - 1
+    while n >= 0:
+        if fill[n] == 0:
+            at = starts[n]
+            while at < starts[n + 1] and fill[targets[at]] == 0:
+                at += 1
+            if at < starts[n + 1]:
+                fill[n] = 1
+                more += 1
+        n -= 1
+    return more
+
+
+@function(distinct=True)
 def search(
     runs: Ints, most: int, rest: int, args: Ints, numbers: Ints, lows: Ints, limit: int, budget: int, until: int,
     joins: int, keep: int, whole: int, counts: Ints, escape: Ints, after: States, room: int, fill: Ints, ends: Ints,

@@ -10,7 +10,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gapless.properties.exploration.compiled.loop import escaping
+from gapless.properties.exploration.compiled.loop import escaping, leading, lone
 from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.properties.exploration.native.tables import Ints, Steps, Tables
 from gapless.spec.catalog import State
@@ -113,6 +113,18 @@ class NativeGraph(StateGraph):
         beyond = self._tables.beyond.view(np.uint8)
         left = escaping(count, self._explored, beyond, self._tables.ahead, out)
         return super()._enclosed() if left else np.empty(0, np.int64)
+
+    def _components(self, enclosed: NDArray[np.int64]) -> list[list[int]]:
+        """The terminal components: mostly states that no step leaves, and all others lead there."""
+        if not enclosed.size:
+            return []
+        steps, _ = self._found.again
+        marks = np.zeros(len(steps.starts) - 1, np.int64)
+        lone(len(marks), steps.starts, steps.targets, marks)
+        while leading(len(marks), steps.starts, steps.targets, marks):
+            pass
+        alone, others = enclosed[marks[enclosed] == 2], enclosed[marks[enclosed] == 0]
+        return sorted([[n] for n in alone.tolist()] + super()._components(others))
 
     def __getattr__(self, name: str) -> Any:
         """All states, and the accepted calls, which are found again for who wants them."""
