@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore, bigtraces, dataframes, dispatched, durable, layouts, reading, small_files
+from benchmarks import bigstore, bigtraces, dataframes, dispatched, durable, layouts, reading, small_files, user_specs
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from benchmarks.kafka_directories import rows as kafka_rows
@@ -123,6 +123,7 @@ def main() -> None:
         "dataframes": lambda: _dataframe_rows(stores, chosen.records),
         "explored": _explored_rows,
         "finite": lambda: (Row(*row) for row in finite_rows(stores)),
+        "user specs": lambda: (Row(*row) for row in user_specs.rows(chosen.records)),
         "kafka": lambda: (Row(*row) for row in kafka_rows(stores, chosen.records)),
     }
     if unknown := set(chosen.only or ()) - set(parts):

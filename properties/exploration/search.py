@@ -156,7 +156,8 @@ def explore(
     search = _Search(spec, bound, profile, limit)
     folded = folding(spec, bound) if symmetry else None
     if folded:
-        search.read, how = folded.key, "plain"
+        search.fold(folded.key)
+        how = "plain"
     broken = _searched(search, how, progress, compiling)
     decides = search.complete and not (broken or profile)
     return Exploration(
@@ -234,6 +235,11 @@ class _Search:
         self.invariants = self.universal(spec.invariants(weak=weak), 1)
         self.step_properties = self.universal(spec.step_properties(weak=weak), 2)
         self.at_rest = () if weak else spec.at_rest
+
+    def fold(self, read: Callable[[State], Hashable]) -> None:
+        """Let states be one for which `read` gives the same."""
+        self.read = read
+        self.starts = list({read(state): state for state in reversed(self.starts)}.values())[::-1]
 
     def universal(self, properties: Sequence[Callable[..., bool]], states: int) -> Properties:
         """Properties of so many states, each with the numbers that it is checked for."""

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain, pairwise, permutations, product
 from math import factorial, prod
 from typing import Any, get_args, get_type_hints
 
-from gapless.properties.exploration.bounds import Bound
+from gapless.properties.exploration.bounds import Bound, initial_states
 from gapless.spec.catalog import Spec, State, text_of
-from gapless.spec.language import Map
+from gapless.spec.language import Map, replace
 
 QUANTIFIERS = ("all_between", "some_between", "count_between")
+
+
+Places = tuple[bool, ...]
+"""For each key of a Map, and for its value, whether it is one of the interchangeable numbers."""
 
 
 class NotSymmetric(Exception):  # noqa: N818 - its message says all.
@@ -32,29 +37,56 @@ class SymmetryGroup:
 
     kind: str
     members: tuple[int, ...]
-    keyed: tuple[str, ...]  # Maps whose keys they are
-    valued: tuple[str, ...]  # Maps whose values they are
+    keyed: tuple[str, ...]  # Maps of one key, which is one of them
+    valued: tuple[str, ...]  # Maps whose values alone are
     scalars: tuple[str, ...]  # fields that are one of them
+    paired: tuple[tuple[str, int], ...]  # Maps of two keys, and the place of the one that is
+    related: tuple[tuple[str, Places], ...]  # Maps of which an entry has several: both keys, or a key and the value
     others: tuple[str, ...]  # the other fields
+    places: Mapping[str, Places]  # of each Map that has them: in which of its keys, and whether as its value
 
     def signatures(self, state: State) -> list[Hashable]:
-        """The signature of each member in a state: equal for two that the state does not distinguish."""
+        """The signature of each member in a state: equal for two that the state does not distinguish.
+
+        Where members are related, two may have one signature and differ in those that they are related to.
+        """
         columns: list[Any] = [getattr(state, name) for name in self.keyed]
         marks: list[Any] = [getattr(state, name) for name in self.scalars]
         chosen = [getattr(state, name).entries for name in self.valued]
+        rows = [(getattr(state, name).entries, at) for name, at in self.paired]
+        relations = [(getattr(state, name).entries, places) for name, places in self.related]
         return [
             (
                 *(column[member] for column in columns),
                 *(mark == member for mark in marks),
                 *(frozenset(key for key, value in entries.items() if value == member) for entries in chosen),
+                *(
+                    frozenset((key[1 - at], value) for key, value in entries.items() if key[at] == member)
+                    for entries, at in rows
+                ),
+                *(tuple(sorted(_seen_from(member, entries, places))) for entries, places in relations),
             )
             for member in self.members
         ]
 
     def key(self, state: State) -> Hashable:
         """A value that is equal for two states if a permutation of the members leads from one to the other."""
+        signatures = self.signatures(state)
         rest = [_contents(getattr(state, name)) for name in self.others]
-        return (*rest, *self._outside(state), *sorted(map(_ordered, self.signatures(state))))
+        folded = (*rest, *self._outside(state), *sorted(map(_ordered, signatures)))
+        return (*folded, min(self._arranged(state, signatures))) if self.related else folded
+
+    def _arranged(self, state: State, signatures: Sequence[Hashable]) -> Iterator[Any]:
+        """The relations of a state for each order of the members that their signatures leave."""
+        alike: dict[Hashable, list[int]] = {}
+        for member, signature in zip(self.members, signatures, strict=True):
+            alike.setdefault(_ordered(signature), []).append(member)
+        relations = [([*map(_numbers, getattr(state, name).entries.items())], places) for name, places in self.related]
+        for orders in product(*(permutations(alike[signature]) for signature in sorted(alike))):  # type: ignore[type-var]
+            place = dict(zip(chain.from_iterable(orders), self.members, strict=True))
+            yield tuple(
+                tuple(sorted(_renamed(entry, places, place) for entry in entries)) for entries, places in relations
+            )
 
     def _outside(self, state: State) -> Iterator[Hashable]:
         """The parts of a state that are about numbers which are no members, such as -1 for none."""
@@ -65,15 +97,58 @@ class SymmetryGroup:
             yield tuple(sorted((k, v) for k, v in getattr(state, name).entries.items() if k not in self.members))
         for name in self.valued:
             yield tuple(sorted((k, v) for k, v in getattr(state, name).entries.items() if v not in self.members))
+        for name, at in self.paired:
+            yield tuple(sorted((k, v) for k, v in getattr(state, name).entries.items() if k[at] not in self.members))
 
     def size(self, state: State) -> int:
         """The number of states to which permutations of the members lead from a state, itself among them."""
-        alike = Counter(self.signatures(state)).values()
-        return factorial(len(self.members)) // prod(map(factorial, alike))
+        signatures = self.signatures(state)
+        if self.related:
+            arranged = Counter(self._arranged(state, signatures))
+            return factorial(len(self.members)) // arranged[min(arranged)]
+        return factorial(len(self.members)) // prod(map(factorial, Counter(signatures).values()))
+
+    def exchanged(self, state: State, one: int, other: int) -> State:
+        """The state with two members exchanged."""
+        names = {one: other, other: one}
+        changes: dict[str, Any] = {
+            name: names.get(mark, mark) for name in self.scalars for mark in (getattr(state, name),)
+        }
+        for name, places in self.places.items():
+            kept = getattr(state, name)
+            exchanged = kept.cleared()
+            for entry in map(_numbers, kept.entries.items()):
+                exchanged = exchanged.set(*_renamed(entry, places, names))
+            changes[name] = exchanged
+        return replace(state, **changes)
+
+
+def _renamed(entry: Sequence[int], places: Places, names: Mapping[int, int]) -> tuple[int, ...]:
+    """An entry of a Map with other names of the members in it."""
+    return tuple(names.get(one, one) if here else one for one, here in zip(entry, places, strict=True))
+
+
+def _seen_from(member: int, entries: Mapping[Any, int], places: Places) -> Iterator[tuple[tuple[int, int], ...]]:
+    """The entries of a relation in which a member is, without the names of the others."""
+    for entry in map(_numbers, entries.items()):
+        if (member, True) in zip(entry, places, strict=True):
+            yield tuple((1, one) if not here else (0, one == member) for one, here in zip(entry, places, strict=True))
+
+
+def _numbers(entry: tuple[Any, int]) -> tuple[int, ...]:
+    """The numbers of an entry of a Map: its key, or both, and its value."""
+    key, value = entry
+    return (*key, value) if isinstance(key, tuple) else (key, value)
 
 
 def _contents(value: Any) -> Hashable:
     return (value.entries, value.default) if isinstance(value, Map) else value
+
+
+def _whole(initial: State) -> Callable[[State], Hashable]:
+    """A function that reads all fields of a state."""
+    names = [field.name for field in fields(initial)]
+    return lambda state: tuple(_contents(getattr(state, name)) for name in names)
 
 
 def _ordered(signature: Any) -> tuple[Any, ...]:
@@ -117,10 +192,10 @@ class _Uses:
         """The folding of the type."""
         if len(self.spec.files) != 1:
             raise NotSymmetric("the spec is made of others")
-        if self.spec.starts:
-            raise NotSymmetric("INITIALS may tell them apart in the beginning")
         self._check_initial()
-        for function in self.functions.values():
+        for name, function in self.functions.items():
+            if name in self.spec.starts:
+                continue  # what it makes is looked at
             kinds = {one.arg: self._is_kind(one.annotation) for one in function.args.args}
             self._check(function.body, kinds, returns=self._is_kind(function.returns))
         for node in self.tree.body:
@@ -128,14 +203,38 @@ class _Uses:
                 if "worth" in ast.unparse(node):
                     raise NotSymmetric("BOUND says which of its numbers are worth trying")
                 self._check([node], {}, returns=False)
-        named = self._of(lambda hint: hint is self.type)
-        keyed = self._of(lambda hint: get_args(hint)[:1] == (self.type,))
-        valued = self._of(lambda hint: get_args(hint)[1:] == (self.type,))
-        others = tuple(name for name in self.hints if name not in {*named, *keyed, *valued})
-        return SymmetryGroup(self.kind, self.members, keyed, valued, named, others)
+        group = self._group()
+        self._check_starts(group)
+        return group
 
-    def _of(self, wanted: Callable[[Any], bool]) -> tuple[str, ...]:
-        return tuple(name for name, hint in self.hints.items() if wanted(hint))
+    def _group(self) -> SymmetryGroup:
+        """The folding of the state's fields."""
+        kinds = {name: tuple(one is self.type for one in get_args(hint)) for name, hint in self.hints.items()}
+        places = {name: kind for name, kind in kinds.items() if any(kind)}
+        alone = {name: kind for name, kind in places.items() if sum(kind) == 1}
+        named = tuple(name for name, hint in self.hints.items() if hint is self.type)
+        return SymmetryGroup(
+            self.kind,
+            self.members,
+            keyed=tuple(name for name, kind in alone.items() if kind == (True, False)),
+            valued=tuple(name for name, kind in alone.items() if kind[-1]),
+            scalars=named,
+            paired=tuple((name, kind.index(True)) for name, kind in alone.items() if len(kind) > 2 and not kind[-1]),
+            related=tuple((name, kind) for name, kind in places.items() if sum(kind) > 1),
+            others=tuple(name for name in self.hints if name not in {*named, *places}),
+            places=places,
+        )
+
+    def _check_starts(self, group: SymmetryGroup) -> None:
+        """Raise NotSymmetric where an exchange of two members leads from a first state to what is none."""
+        if not self.spec.starts:
+            return
+        read = _whole(self.spec.initial)
+        starts = list(initial_states(self.bound, self.spec))
+        known = {read(state) for state in starts}
+        for one, other in pairwise(self.members):
+            if any(read(group.exchanged(state, one, other)) not in known for state in starts):
+                raise NotSymmetric("INITIALS tell them apart in the beginning")
 
     def _members(self) -> tuple[int, ...]:
         """The numbers of the type that the bound tries, which must be the same everywhere."""
@@ -164,13 +263,10 @@ class _Uses:
     def _check_initial(self) -> None:
         for field in fields(self.spec.initial):
             value, hint = getattr(self.spec.initial, field.name), self.hints[field.name]
-            if get_args(hint) == (self.type, self.type):
-                raise NotSymmetric(f"{field.name} is a Map from it to itself")
-            if len(get_args(hint)) > 2:
-                raise NotSymmetric(f"{field.name} is a Map of two keys")
+            kinds = get_args(hint)
             distinguished = value.entries if isinstance(value, Map) else hint is self.type and value in self.members
-            distinguished = distinguished or (get_args(hint)[1:] == (self.type,) and value.default in self.members)
-            if distinguished:
+            distinguished = distinguished and not self.spec.starts  # then it is no first state
+            if distinguished or (kinds[1:] and kinds[-1] is self.type and value.default in self.members):
                 raise NotSymmetric(f"{field.name} tells them apart in the beginning")
 
     def _is_kind(self, annotation: ast.expr | None) -> bool:
@@ -214,19 +310,25 @@ class _Uses:
                 self._quantified(low, high, holds, names)
                 return False
             case ast.Subscript(value=value, slice=key):
-                self._require(key, self._map_kinds(value)[0], names)
+                *of_keys, of_value = self._map_kinds(value)
+                for each, kind in zip(key.elts if isinstance(key, ast.Tuple) else [key], of_keys, strict=True):
+                    self._require(each, kind, names)
                 self._value(value, names)
-                return self._map_kinds(value)[1]
-            case ast.Call(func=ast.Attribute(value=value, attr="set"), args=[key, entry]):
-                kinds = self._map_kinds(value)
-                self._require(key, kinds[0], names)
-                self._require(entry, kinds[1], names)
+                return of_value
+            case ast.Call(func=ast.Attribute(value=value, attr="set"), args=args):
+                for each, kind in zip(args, self._map_kinds(value), strict=True):
+                    self._require(each, kind, names)
                 self._value(value, names)
                 return False
+            case ast.Call(func=ast.Attribute(value=value, attr="forget_from")) if any(self._map_kinds(value)[:-1]):
+                raise self._apart(node)
             case ast.Call(func=ast.Name(id="replace"), args=[state], keywords=keywords):
                 self._value(state, names)
                 for one in keywords:
                     self._require(one.value, self.hints.get(one.arg or "") is self.type, names)
+                    kinds = self._kinds_of(one.arg or "")
+                    if kinds and kinds != self._map_kinds(one.value):
+                        raise self._apart(node)
                 return False
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in self.functions:
                 wanted = [self._is_kind(one.annotation) for one in self.functions[name].args.args]
@@ -255,13 +357,19 @@ class _Uses:
         if self._value(node, names) != wanted:
             raise self._apart(node)
 
-    def _map_kinds(self, node: ast.expr) -> tuple[bool, bool]:
-        """True for the key, and for the value, of a Map, if it is of the type."""
+    def _kinds_of(self, name: str) -> Places:
+        """True for each key of a field that is a Map, and for its value, if it is of the type."""
+        return tuple(one is self.type for one in get_args(self.hints.get(name)))
+
+    def _map_kinds(self, node: ast.expr) -> Places:
+        """True for each key, and for the value, of a Map, if it is of the type."""
         while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value  # of m.set(…)[…]
         match node:
-            case ast.Attribute(attr=attr) if len(kinds := get_args(self.hints.get(attr))) == 2:
-                return kinds[0] is self.type, kinds[1] is self.type
+            case ast.Attribute(attr=attr) if kinds := self._kinds_of(attr):
+                return kinds
+            case ast.IfExp(body=yes, orelse=no) if self._map_kinds(yes) == self._map_kinds(no):
+                return self._map_kinds(yes)
         raise self._apart(node)
 
     def _quantified(self, low: ast.expr, high: ast.expr, holds: ast.Lambda, names: set[str]) -> None:
