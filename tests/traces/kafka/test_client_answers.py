@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -133,7 +134,8 @@ def confluent() -> Mock:
         }
     )
     message.error.return_value = None
-    client = Mock(**{"poll.return_value": message})
+    place = SimpleNamespace(topic="input", partition=1, offset=9, error=None)
+    client = Mock(**{"poll.return_value": message, "commit.return_value": [place]})
     client.produce.side_effect = lambda _topic, on_delivery: on_delivery(None, message)
     return client
 
@@ -143,15 +145,17 @@ def test_the_recorder_of_the_page_writes_what_is_read(tmp_path: Path) -> None:
     made: dict[str, Any] = {}
     exec(code, made)  # noqa: S102 - our own page
     file = io.StringIO()
-    client = made["Recorded"](confluent(), "p", file, isolation="read_committed")
+    client = made["Recorded"](confluent(), "p", file, isolation="read_committed", group="g")
     client.begin_transaction()
     client.produce("orders")
     client.commit_transaction()
     client.assign([])
     client.poll()
+    client.commit()
     (tmp_path / "log").write_text(file.getvalue(), "utf-8")
     log = client_log(tmp_path / "log")
-    assert [str(one) for one in log.partitions if one.topic] == ["orders-2"]
+    assert sorted(str(one) for one in log.partitions if one.topic) == ["input-1", "orders-2"]
     assert log.written.offset.tolist() == log.received.offset.tolist() == [7]
     assert (log.received.epoch.tolist(), log.received.session.tolist(), log.sessions.number.tolist()) == ([3], [0], [0])
+    assert (log.groups.names, log.groups.offset.tolist()) == (["g/input-1"], [9])
     assert log.ends[log.written.client].tolist() == [1]

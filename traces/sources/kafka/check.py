@@ -332,9 +332,9 @@ class LogCheck:
     def summarised(self) -> Parts:
         """Returns the result of all parts."""
         self.close()
-        ids = self.transactions.judged()
+        ids = self.transactions.judged(answered=self.answers is not None)
         if self.answers is not None:
-            self.answers.judge([one.placed for one in self.partitions])
+            self.answers.judge([one.placed for one in self.partitions], ids)
         if self.options.trace in ids.names:
             self.found.keep_only(self.options.trace)
         parts = summary(self._facts, self.found, ids)

@@ -17,6 +17,7 @@ from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.sources.kafka.clients.client_log import AnsweredRecords, AnswerLog
+from gapless.traces.sources.kafka.clients.group_judge import GroupJudge
 from gapless.traces.sources.kafka.clients.outcomes import EPOCH, PRODUCER, AnsweredBatches, Reach, answered_batches
 from gapless.traces.sources.kafka.clients.replaying import departing
 from gapless.traces.sources.kafka.clients.view_judge import ViewedPartition, ViewJudge, place_of
@@ -24,6 +25,7 @@ from gapless.traces.sources.kafka.files.directory import SegmentFiles
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
 from gapless.traces.sources.kafka.judging.event_order import EventOrder
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace
+from gapless.traces.sources.kafka.transactions.traces import JudgedTraces
 
 SPEC = SPECS["kafka_transaction"]
 NONE = -1
@@ -50,11 +52,11 @@ class AnswerJudge:
         self.views = ViewJudge(log, found, options)
         self.compared = 0
 
-    def judge(self, places: Sequence[PartitionPlace]) -> None:
-        """Judge the answers about these partitions. Raises OSError."""
+    def judge(self, places: Sequence[PartitionPlace], judged: JudgedTraces) -> None:
+        """Judge the answers about these partitions, and about groups that were judged. Raises OSError."""
         for number, name in enumerate(self.log.partitions):
             copies = [one for one in places if one.name == name]
-            if copies and all(_is_first(one) for one in copies):
+            if copies and all(is_first(one) for one in copies):
                 if not self._is_rewritten(number):
                     self._judge(number, copies)
             elif copies:
@@ -63,6 +65,13 @@ class AnswerJudge:
                     "was created only once"
                 )
         self.views.finish()
+        groups = GroupJudge(self.log, self.found, self.options)
+        for group in judged.groups or ():
+            copies = [one for one in places if one.name == group.partition]
+            if all(is_first(one) for one in copies):
+                groups.judge(group, copies, judged.departed)
+        groups.finish(is_ours=self.views.there > 0)
+        self.compared += groups.compared
         self.found.note(f"{self.compared:,} answers of clients are compared with the logs ({shown(self.log.path)})")
 
     def _judge(self, number: int, copies: Sequence[PartitionPlace]) -> None:
@@ -127,7 +136,7 @@ class AnswerJudge:
             )  # fmt: skip
 
 
-def _is_first(placed: PartitionPlace) -> bool:
+def is_first(placed: PartitionPlace) -> bool:
     """True if it is known that the topic was created once: offsets of another one may be in the answers."""
     cluster, topic = placed.cluster, placed.name.topic
     if cluster is None or cluster.begins > 0 or cluster.fault or topic not in cluster.topics:

@@ -57,11 +57,22 @@ class AnsweredRecords(NamedTuple):
         return AnsweredRecords(*(column[rows] for column in self))
 
 
+class GroupAnswers(NamedTuple):
+    """Offsets of groups that answers call committed. `name`: number of the group and partition in `names`."""
+
+    names: Sequence[str]
+    name: Ints
+    offset: Ints
+    line: Ints
+    is_fetched: Flags
+
+
 class AnswerLog(NamedTuple):
     """All answers. `sent`: all that was acknowledged · `written`: of it, in transactions whose end was answered.
 
     `ends`: of a transaction, 1 commit, 0 abort, -1 no answer · `end_line`: the line of that answer ·
-    `received`: by consumers that read what is committed · `by_all`: of a line, every replica in sync had the record.
+    `received`: by consumers that read what is committed · `by_all`: of a line, every replica in sync had the record ·
+    `groups`: offsets of groups.
     """
 
     path: Path
@@ -75,6 +86,7 @@ class AnswerLog(NamedTuple):
     received: AnsweredRecords
     sessions: ReaderSessions
     by_all: Flags
+    groups: GroupAnswers
 
 
 def client_log(path: Path) -> AnswerLog:
@@ -120,7 +132,7 @@ def _columns(path: Path, rows: Any, is_op: dict[str, Flags]) -> AnswerLog:
         path, places, clients, ends, end_line, [*consumers, "a consumer"], records.of(sent),
         records.of(sent & (ends[client] >= 0) & (numbers["txn"] > 0) & named),
         _received(received, is_op["received"] & committed, is_op["read"] & committed, rows["offsets"].combine_chunks()),
-        sessions, _is(rows["acks"], *BY_ALL),
+        sessions, _is(rows["acks"], *BY_ALL), _groups(rows["group"], places, place, is_op, numbers["offset"]),
     )  # fmt: skip
 
 
@@ -131,6 +143,17 @@ def _received(every: AnsweredRecords, single: Flags, reads: Flags, lists: Any) -
     rows = np.concatenate([one, many])
     found = every.of(rows)._replace(offset=np.concatenate([every.offset[one], _flat(lists, reads)]))
     return found.of(np.argsort(rows, kind="stable"))
+
+
+def _groups(
+    column: Column, places: Sequence[PartitionName], place: Ints, is_op: dict[str, Flags], offset: Ints
+) -> GroupAnswers:
+    """The answers about offsets of groups, each named GROUP/TOPIC-N; a group without an offset has -1."""
+    groups, group = _codes(column)
+    (rows,) = np.nonzero((is_op["committed"] | is_op["fetched"]) & (group >= 0) & (offset >= 0))
+    found, name = np.unique(np.stack([group[rows], place[rows]]), axis=1, return_inverse=True)
+    names = [f"{groups[of]}/{places[at]}" for of, at in found.T.tolist()]
+    return GroupAnswers(names, name.reshape(-1), offset[rows], rows + 1, is_op["fetched"][rows])
 
 
 def _numbers(column: Column) -> Ints:

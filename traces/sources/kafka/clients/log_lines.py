@@ -26,6 +26,8 @@ OPS: Mapping[str, tuple[str, ...]] = {
     "received": AT,
     "read": ("topic", "partition", "offsets"),
     "position": ("c", "session", *AT),
+    "committed": AT,
+    "fetched": ("group", *AT),
 }
 """The kinds of answers that are read, by `op`, with the fields that each must have."""
 OK = ("send",)

@@ -27,15 +27,20 @@ class DepartingTrace(NamedTuple):
 
 
 def departing(
-    spec: Spec, events: Events, starts: Ints, found: LogFindings, options: Options
-) -> Iterator[DepartingTrace]:
-    """Replay all traces: each that departs is replayed by the plain functions. Positions in a trace begin at 0."""
+    spec: Spec, events: Events, starts: Ints, found: LogFindings, options: Options,
+    dense: tuple[Events, Ints] | None = None,
+) -> Iterator[DepartingTrace]:  # fmt: skip
+    """Replay all traces: each that departs is replayed by the plain functions.
+
+    `dense`: the same events with the keys of Maps counted from 0, and how many each trace has; else they have one.
+    """
     count = len(starts) - 1
+    counted, widths = dense or (events, np.ones(count, np.int64))
     if not count:
         return
     replayed = kernel(spec, options.ignored).replay(
-        starts, events.action, events.args, building.states(spec, count), origins=np.zeros(count, np.int64),
-        widths=np.ones(count, np.int64), profile=options.profile,
+        starts, counted.action, counted.args, building.states(spec, count), origins=np.zeros(count, np.int64),
+        widths=widths, profile=options.profile,
     )  # fmt: skip
     found.cover(spec.name, counts(spec, replayed.covered))
     for trace in np.flatnonzero(replayed.bad_at >= 0).tolist():

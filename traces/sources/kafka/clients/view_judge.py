@@ -32,6 +32,7 @@ from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace
 SPEC = SPECS["partition_client"]
 ONCE = catalog.rule("partition_client/reader-receives-a-record-once").id
 EVERY = catalog.rule("partition_client/reader-receives-every-committed-record").id
+FOREIGN = "is it of another cluster?"
 FIRST_EPOCH = 0
 """The epoch of a partition's first leader: what has it was never written a second time."""
 
@@ -70,9 +71,7 @@ class ViewJudge:
     def finish(self) -> None:
         """Report what departs, unless the client log is about other logs."""
         if self.departed and not self.there:
-            self.found.doubt(
-                f"no answer in {shown(self.log.path.name)} names a record of these logs: is it of another cluster?"
-            )
+            self.found.doubt(f"no answer in {shown(self.log.path.name)} names a record of these logs: {FOREIGN}")
             return
         for one in self.departed:
             self.found.report(one)

@@ -79,9 +79,9 @@ class TransactionGatherer:
             self._laid_down[cluster] = ClusterEvidence()
         return self._laid_down[cluster]
 
-    def judged(self) -> JudgedTraces:
-        """Judge the transactions of all clusters. Raises OSError."""
-        judged = JudgedTraces()
+    def judged(self, *, answered: bool = False) -> JudgedTraces:
+        """Judge the transactions of all clusters. `answered`: answers about groups follow. Raises OSError."""
+        judged = JudgedTraces(groups=[] if answered else None)
         clusters: dict[str, list[PartitionCopy]] = {}
         for copy in self.copies:
             if copy.placed.terms.transactions != Role.NONE:

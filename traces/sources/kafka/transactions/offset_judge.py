@@ -21,8 +21,8 @@ from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems
 from gapless.traces.sources.kafka.transactions.judge import place_of
-from gapless.traces.sources.kafka.transactions.offset_events import OffsetEvents, offset_events
-from gapless.traces.sources.kafka.transactions.traces import JudgedTraces, TraceBlock
+from gapless.traces.sources.kafka.transactions.offset_events import offset_events
+from gapless.traces.sources.kafka.transactions.traces import JudgedGroups, JudgedTraces, TraceBlock
 
 SPEC = SPECS["group_offsets"]
 WITH_PRODUCER = tuple(name for name, arguments in SPEC.parameters.items() if "pid" in arguments)
@@ -54,9 +54,12 @@ class OffsetJudge:
         if not self.names:
             return
         judged.add(self.names, made.starts, made.events, self.options)
+        if judged.groups is not None:
+            replica = self.replica
+            judged.groups.append(JudgedGroups(replica.name, replica.parts, replica.start, self.names, made))
         if exported:
             judged.blocks.append(TraceBlock(self.names, made.starts, made.events, np.clip(made.at, 0, self.last)))
-        dense, widths = _dense(made)
+        dense, widths = dense_events(made.events, made.starts)
         replayed = kernel(SPEC, self.options.ignored).replay(
             made.starts, dense.action, dense.args, building.states(SPEC, len(self.names)),
             origins=np.zeros(len(widths), np.int64), widths=widths, profile=self.options.profile,
@@ -83,15 +86,15 @@ class OffsetJudge:
         self.found.report(PlacedDeparture(name, str(self.replica.name), offset, where, departure))
 
 
-def _dense(made: OffsetEvents) -> tuple[Events, Ints]:
+def dense_events(events: Events, starts: Ints) -> tuple[Events, Ints]:
     """The same events with positions and producers counted from 0 in each trace, and how many there are.
 
     Which numbers they are does not matter to a step, and Maps of a kernel have a place for each number between.
     """
-    events, lengths = made.events, np.diff(made.starts)
+    lengths = np.diff(starts)
     dense = Events(SPEC, events.action, events.args.copy())
     trace = np.repeat(np.arange(len(lengths)), lengths)
-    dense.column("at")[:] = np.arange(len(trace)) - made.starts[trace]
+    dense.column("at")[:] = np.arange(len(trace)) - starts[trace]
     (rows,) = np.nonzero(np.isin(events.action, [SPEC.codes[name] for name in WITH_PRODUCER]))
     pairs, of = np.unique(np.stack([trace[rows], events.column("pid")[rows]]), axis=1, return_inverse=True)
     dense.column("pid")[rows] = of.reshape(-1) - pairs[0].searchsorted(trace[rows])

@@ -11,7 +11,10 @@ import numpy as np
 from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import life
+from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.joining.states import some
+from gapless.traces.sources.kafka.judging.parts import SegmentPart
+from gapless.traces.sources.kafka.transactions.offset_events import OffsetEvents
 
 STEPS = 60
 """Steps that a life shows; more are counted."""
@@ -34,14 +37,28 @@ class JudgedTrace(NamedTuple):
     events: int
 
 
+class JudgedGroups(NamedTuple):
+    """The offsets of groups in one partition of `__consumer_offsets`. `start`: below it records may be gone."""
+
+    partition: PartitionName
+    parts: Sequence[SegmentPart]
+    start: int
+    names: Sequence[str]
+    made: OffsetEvents
+
+
 @dataclass
 class JudgedTraces:
-    """The traces over several partitions that were judged. `life`: of the one that was asked for."""
+    """The traces over several partitions that were judged. `life`: of the one that was asked for.
+
+    `groups`: kept only if answers about them are to be compared.
+    """
 
     traces: list[JudgedTrace] = field(default_factory=list)
     departed: set[str] = field(default_factory=set)
     life: list[str] = field(default_factory=list)
     blocks: list[TraceBlock] = field(default_factory=list)
+    groups: list[JudgedGroups] | None = None
 
     def add(self, names: Sequence[str], starts: Ints, events: Events, options: Options) -> None:
         """Adds traces of one spec, with the life of the one that was asked for."""
