@@ -132,25 +132,32 @@ def test_a_transactional_id_is_explained_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "later", "found"),
+    ("statuses", "later", "timeout", "starts", "found"),
     [
-        ([0, 1, 2], 59_999, []),
-        ([0, 1, 2], 61_000, [(2, "every-decision-is-complete")]),
-        ([0, 1, 1], 899_000, []),
-        ([0, 1, 1], 901_000, [(1, "nothing-hangs")]),
-        ([0, 1, 2, 4], 10_000_000, []),
+        ([0, 1, 2], 59_999, -1, None, []),
+        ([0, 1, 2], 61_000, -1, None, [(2, "every-decision-is-complete")]),
+        ([0, 1, 1], 899_000, 5_000, None, []),
+        ([0, 1, 1], 901_000, 5_000, None, [(1, "nothing-hangs")]),
+        ([0, 1, 1], 1_900_000, 1_860_000, None, []),
+        ([0, 1, 1], 64_000, 5_000, [1_000], []),
+        ([0, 1, 1], 66_000, 5_000, [1_000], [(1, "nothing-hangs")]),
+        ([0, 1, 1], 66_000, 5_000, [1_000, 8_000], []),
+        ([0, 1, 1], 901_000, 900_000, [1_000], []),
+        ([0, 1, 2, 4], 10_000_000, 5_000, [1_000], []),
     ],
 )
 def test_a_transaction_that_keeps_readers_waiting_is_a_hazard(
-    statuses: list[int], later: int, found: list[tuple[int, str]]
+    statuses: list[int], later: int, timeout: int, starts: list[int] | None, found: list[tuple[int, str]]
 ) -> None:
-    count = len(statuses)
-    ids, time = [7] * count + [9], [1_000] * count + [1_000 + later]
-    columns = (ids, list(range(count + 1)), [5] * count + [6], [0] * (count + 1), [*statuses, 0])
-    rows = CoordinatorRows(*map(np.array, (*columns, [0] * (count + 1), [1] * (count + 1), time, [0] * (count + 1))))
-    waiting = list(
-        waiting_ids(CoordinatorTable(rows, np.zeros(count + 1, np.int64), np.array([False]), {7: "a", 9: "b"}, {}))
-    )
+    count = len(statuses) + 1
+    named = {
+        "id": [7] * (count - 1) + [9], "offset": list(range(count)), "producer": [5] * (count - 1) + [6],
+        "status": [*statuses, 0], "time": [1_000] * (count - 1) + [1_000 + later], "timeout": [timeout] * count,
+        "protocol": [1] * count,
+    }  # fmt: skip
+    rows = CoordinatorRows(*(np.array(named.get(name, [0] * count)) for name in CoordinatorRows._fields))
+    table = CoordinatorTable(rows, np.zeros(count, np.int64), np.array([False]), {7: "a", 9: "b"}, {})
+    waiting = list(waiting_ids(table, None if starts is None else np.array(starts)))
     assert [(one.row, one.rule) for one in waiting] == [(row, f"kafka_transaction/{rule}") for row, rule in found]
     assert all(one.age == later for one in waiting)
 

@@ -24,6 +24,7 @@ from gapless.traces.sources.kafka.files.names import METADATA_TOPIC, PartitionNa
 from gapless.traces.sources.kafka.joining.findings import LogFindings
 from gapless.traces.sources.kafka.joining.life import ProducerLife
 from gapless.traces.sources.kafka.joining.partition_judge import PartitionJudge
+from gapless.traces.sources.kafka.judging.lost_snapshots import LostSnapshots, lost_snapshots
 from gapless.traces.sources.kafka.judging.part_results import PartResult, judge_bundle, prepare
 from gapless.traces.sources.kafka.judging.parts import (
     NONE,
@@ -67,6 +68,7 @@ class OpenPartition(NamedTuple):
     checkpoints: Checkpoints
     is_alone: bool
     placed: PartitionPlace
+    lost: LostSnapshots | None
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,8 @@ class LogCheck:
             PartitionPlace(name, terms, directory, cluster),
             state is not None and len(state.replicas) == 1,
         )
-        self.partitions.append(OpenPartition(terms, name, checkpoints, is_alone, placed))
+        lost = lost_snapshots(terms, files, is_stopped=is_stopped) if name.topic != METADATA_TOPIC else None
+        self.partitions.append(OpenPartition(terms, name, checkpoints, is_alone, placed, lost))
         self.bytes += sum(segment.size for segment in files.segments)
         yield from parts_of(terms, files, self.options.split or PART)
 
@@ -279,6 +282,8 @@ class LogCheck:
         judge.summary.points = {name: offsets[opened.name] for name, offsets in stated if opened.name in offsets}
         self.found.add(judge.summary)
         self.transactions.end(departs=judge.reporter.broken_at is not None)
+        if opened.lost is not None and judge.reporter.broken_at is None:
+            self.found.hazards.append(opened.lost)
         self.judge = None
 
     def _judge_of(self, terms: PartitionTerms) -> PartitionJudge:

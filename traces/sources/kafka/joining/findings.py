@@ -12,6 +12,7 @@ from gapless.traces.replay.exact import Departure
 from gapless.traces.report.pictures.lanes import TransactionLanes
 from gapless.traces.report.pictures.sequences import SequenceLine
 from gapless.traces.report.values import Where
+from gapless.traces.sources.kafka.judging.lost_snapshots import LostSnapshots
 from gapless.traces.sources.remarks import Remarks
 
 STORIES = 40
@@ -74,7 +75,7 @@ class LogFindings(Remarks):
     """All findings about one input."""
 
     breaches: list[PlacedDeparture] = field(default_factory=list)
-    hazards: list[WaitingTransaction] = field(default_factory=list)
+    hazards: list[WaitingTransaction | LostSnapshots] = field(default_factory=list)
     unreported: Counter[str] = field(default_factory=Counter)  # departures that are only counted, by rule
     stories: Counter[str] = field(default_factory=Counter)  # departures by rule, reported or not
     inconclusive: list[str] = field(default_factory=list)

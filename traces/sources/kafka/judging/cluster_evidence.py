@@ -18,6 +18,7 @@ from gapless.traces.sources.kafka.log.column_store import BUCKETS, ColumnStore
 
 ROW_BYTES = {
     "id": 8, "offset": 8, "producer": 8, "epoch": 2, "status": 1, "set": 8, "protocol": 2, "time": 8, "leader": 4,
+    "timeout": 4,
 }  # fmt: skip
 ITEM_BYTES = {"producer": 8, "first": 8, "last": 8, "epoch": 2, "kind": 1, "time": 8, "leader": 4}
 OFFSET_BYTES = {"key": 8, "at": 8, "committed": 8, "producer": 8}

@@ -22,7 +22,7 @@ class CoordinatorRows(NamedTuple):
     """Rows of the table, a column each, in the order of their offsets.
 
     `id`: the hash of the transactional id · `set`: that of the partitions · `time`: of the record · `leader`: the epoch
-    of the coordinator.
+    of the coordinator · `timeout`: ms for which a transaction may be open, or -1.
     """
 
     id: Ints
@@ -34,6 +34,7 @@ class CoordinatorRows(NamedTuple):
     protocol: Ints
     time: Ints
     leader: Ints
+    timeout: Ints
 
     def of(self, rows: Ints) -> CoordinatorRows:
         """Some of them, in this order."""
@@ -74,7 +75,7 @@ def _piece(chunk: Chunk, found: RecordColumns) -> TablePiece:
     ids, named = np.unique(of, return_index=True)
     made = CoordinatorRows(
         of, rows.offset, rows.producer, rows.epoch, status, details[SET], details[PROTOCOL], found.time,
-        heads.leader_epoch[found.batch],
+        heads.leader_epoch[found.batch], rows.timeout,
     )  # fmt: skip
     return TablePiece(
         made,

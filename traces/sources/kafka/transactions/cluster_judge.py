@@ -72,7 +72,7 @@ class ClusterJudge:
         """Judge the transactional ids, some at a time; returns the producers that have no open transaction."""
         copies = [one for one in self.chosen if one.placed.terms.transactions == Role.TABLE]
         tables = [
-            TableReplica(one.placed.name, one.placed.terms.folder, one.parts, one.is_whole(self.stopped))
+            TableReplica(one.placed.name, one.placed.terms.folder, one.parts, one.is_whole(self.stopped), one.starts)
             for one in copies
         ]
         whole = np.array([one.is_whole for one in tables], np.bool_)

@@ -15,12 +15,14 @@ import numpy as np
 from gapless.spec import catalog
 from gapless.spec.kafka_transaction import TxnStatus
 from gapless.traces.judging.building import Ints
+from gapless.traces.sources.kafka.log.tables import Flags
 from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
 
 LONGEST = 15 * 60_000
 """Ms for which a transaction may be open: `transaction.max.timeout.ms`, if a broker has no other setting."""
 SLOW = 60_000
-"""Ms in which each decision is complete, unless a partition has no leader."""
+"""Ms in which each decision is complete, unless a partition has no leader, and what took too long is aborted."""
+NEVER = -(1 << 62)
 UNFINISHED = catalog.rule("kafka_transaction/every-decision-is-complete").id
 OPEN = catalog.rule("kafka_transaction/nothing-hangs").id
 
@@ -34,21 +36,36 @@ class WaitingId(NamedTuple):
     rule: str
 
 
-def waiting_ids(table: CoordinatorTable) -> Iterator[WaitingId]:
-    """Yield the ids whose last transaction should be over."""
+def waiting_ids(table: CoordinatorTable, starts: Ints | None) -> Iterator[WaitingId]:
+    """Yield the ids whose last transaction should be over. `starts`: of brokers, in order; None if not known."""
     if not table.count:
         return
     last = table.begins[1:] - 1
     newest = np.zeros(int(table.table.max()) + 1, np.int64)
     np.maximum.at(newest, table.table, table.time)
+    now = newest[table.table[last]]
     began = _began(table, last)
-    age = newest[table.table[last]] - table.time[began]
-    unfinished = table.is_decision[last] & (newest[table.table[last]] - table.time[last] > SLOW)
-    is_open = (table.status[last] == TxnStatus.ONGOING) & (age > LONGEST)
+    unfinished = table.is_decision[last] & (now - table.time[last] > SLOW)
+    is_open = (table.status[last] == TxnStatus.ONGOING) & _is_overdue(table, table.time[began], now, last, starts)
     for number in np.flatnonzero(unfinished | is_open).tolist():
         since = int(last[number] if unfinished[number] else began[number])
         spent = int(newest[table.table[since]] - table.time[since])
         yield WaitingId(number, since, spent, UNFINISHED if unfinished[number] else OPEN)
+
+
+def _is_overdue(table: CoordinatorTable, began: Ints, now: Ints, last: Ints, starts: Ints | None) -> Flags:
+    """True where a broker had time to abort what took too long.
+
+    Each row has the time-out of its id, which is no longer than the broker's longest. While no broker was there,
+    nothing was aborted: where it is not known when they started, no time-out counts that is shorter than the longest.
+    """
+    timeout = table.timeout[last]
+    if starts is None:
+        return now - began > np.where(timeout > LONGEST, timeout + SLOW, LONGEST)
+    before = starts.searchsorted(now, side="right") - 1
+    started = np.where(before >= 0, starts[np.maximum(before, 0)], NEVER) if len(starts) else np.full(len(now), NEVER)
+    found: Flags = now - np.maximum(began + timeout, started) > SLOW
+    return found
 
 
 def _began(table: CoordinatorTable, last: Ints) -> Ints:

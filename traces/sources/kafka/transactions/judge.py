@@ -10,6 +10,7 @@ import numpy as np
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import ASSUMED
 from gapless.traces.judging import building
+from gapless.traces.judging.building import Ints
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.replay.kernels import ReplayResult, kernel
@@ -36,12 +37,13 @@ PARTS = 8
 
 
 class TableReplica(NamedTuple):
-    """A replica of a partition of the table. `is_whole`: nothing is missing at its end."""
+    """A replica of a partition of the table. `is_whole`: nothing is missing at its end · `starts`: see `Replica`."""
 
     name: PartitionName
     folder: str
     parts: Sequence[SegmentPart]
     is_whole: bool
+    starts: Ints | None
 
 
 class IdJudge:
@@ -71,7 +73,7 @@ class IdJudge:
 
     def _report_waiting(self, judged: JudgedTraces) -> None:
         """Report the transactions that should be over, of ids that do not depart."""
-        for one in waiting_ids(self.table):
+        for one in waiting_ids(self.table, self.tables[0].starts):
             name, table = self.names[one.number], self.tables[int(self.table.table[one.row])]
             if name not in judged.departed:
                 offset = int(self.table.offset[one.row])

@@ -57,7 +57,7 @@ class CoordinatorTable:
         if not kept.all():
             rows, order = rows.of(np.flatnonzero(kept)), order[kept]
         self.id, self.offset, self.producer, self.epoch = rows.id, rows.offset, rows.producer, rows.epoch
-        self.status, self.set, self.protocol, self.time, self.leader = rows[4:]
+        self.status, self.set, self.protocol, self.time, self.leader, self.timeout = rows[4:]
         self.table: Ints = table[order]
         self.whole: Flags = whole[self.table]
         is_first = np.ones(len(self.id), np.bool_)
