@@ -89,7 +89,7 @@ def _refinements() -> Iterator[str]:
     yield "| spec | refines | steps that are steps there, the others being stutters | as |"
     yield "|---|---|---|---|"
     for one in refinements():
-        page = f"spec/refinements/{one.module.__name__.rpartition('.')[2]}.py"
+        page = f"spec/refinements/{one.files[0].__name__.rpartition('.')[2]}.py"
         yield f"| {one.concrete.name} | {one.abstract.name} | {', '.join(one.steps)} | [{page}](../{page}) |"
     yield ""
 

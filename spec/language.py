@@ -24,6 +24,7 @@ __all__ = [
     "Map",
     "Number",
     "Position",
+    "Refines",
     "Refused",
     "Takeover",
     "accepts",
@@ -375,6 +376,22 @@ class Claim:
         fair = (f"{step.__name__} is taken in the end: {reason}" for step, reason in self.fair.items())
         ends = (f"{step.__name__} comes to an end: {reason}" for step, reason in self.disturbances.items())
         return (*fair, *ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Refines:
+    """Refinement: every step here is a step of another spec, which says less, or changes nothing there.
+
+    `spec`: its file, next to this one, or one of ours by name · `steps`: the names of the steps, one or several, of
+    which each step here may be one; a step that is not listed changes nothing there · `sees`: functions of the state,
+    and for a Map of a key, that give those fields which this spec has not under the same name · `args`: functions of
+    the state, and of arguments of the step by their names, that give `"step.argument"` where no argument has its name.
+    """
+
+    spec: str
+    steps: Mapping[Callable[..., Any], str | tuple[str, ...]]
+    sees: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    args: Mapping[str, Callable[..., int]] = field(default_factory=dict)
 
 
 def every_map(keys: Sequence[int], values: Sequence[V], default: V) -> Sequence[Map[Any, V]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
-from gapless.spec.catalog import SPECS, Rule, Spec
+from gapless.spec.catalog import SPECS, Rule, Spec, id_of
 from gapless.traces.replay.event_rules import OF_AN_EVENT, OF_EVENTS
 from gapless.traces.replay.kernels import kernel
 
@@ -28,6 +29,19 @@ def _rules_of(spec: Spec) -> tuple[Rule, ...]:
         for name, (because, otherwise) in OF_EVENTS.items()
     )
     return tuple(found)
+
+
+def claimed(spec: Spec) -> Iterator[Rule]:
+    """List the claims in a spec's own file as rules, and the specs that it refines: no check looks at them."""
+    for claim in getattr(spec.module, "CLAIMS", ()):
+        name = f"{spec.name}/{id_of(claim.sentence.replace(' ', '_').replace(',', ''))}"
+        yield Rule(name, RANKED if claim.rank else UNRANKED, claim.sentence, {"": claim.otherwise}, spec.source)
+    for one in getattr(spec.module, "REFINES", ()):
+        because = f"each step is a step of {one.spec}, or changes nothing there"
+        yield Rule(f"{spec.name}/refines-{Path(one.spec).stem}", REFINES, because, {"": ""}, spec.source)
+
+
+RANKED, UNRANKED, REFINES = "claim, with a rank", "claim", "refinement"
 
 
 def is_a_need(rule: Rule) -> bool:
@@ -72,6 +86,11 @@ def established(rule: Rule) -> str:
         return f"gapless prove {rule.source}, from any state; gapless explore, within bounds; nothing in a check"
     if rule.kind in ("invariant", "step property"):
         return "Z3, from any state; exploration within bounds; Hypothesis, on random walks"
+    if rule.kind in (RANKED, UNRANKED):
+        by_rank = f"; gapless prove {rule.source}, by rank" * (rule.kind == RANKED)
+        return f"gapless explore {rule.source}, on all states within the bound{by_rank}; nothing in a check"
+    if rule.kind == REFINES:
+        return f"gapless prove {rule.source}, from any state; nothing in a check"
     if rule.kind == OF_AN_EVENT:
         return "exact replay of event traces that record refusals, or what was seen"
     return "replay of every event, compiled and exact"

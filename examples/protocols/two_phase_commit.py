@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NewType
 
-from gapless.spec.language import Bound, Map, all_between, applies, implies, replace, require
+from gapless.spec.language import Bound, Map, Refines, all_between, applies, implies, replace, require
 
 Manager = NewType("Manager", int)
 MANAGERS = 3
@@ -143,7 +143,12 @@ def who_commits_has_all_promises(s: State) -> bool:
 
 def the_coordinator_is_never_prepared(s: State) -> bool:
     """Otherwise managers receive an outcome that is none."""
-    return s.outcome != Stage.PREPARED
+    return s.outcome == Stage.WORKING or s.outcome == Stage.COMMITTED or s.outcome == Stage.ABORTED
+
+
+def a_stage_is_one_of_four(s: State, manager: Manager) -> bool:
+    """Otherwise a manager is where it never comes from again."""
+    return Stage.WORKING <= s.stage[manager] <= Stage.ABORTED
 
 
 INITIAL = State()
@@ -157,7 +162,9 @@ INVARIANTS = (
     a_promise_is_broken_only_by_the_outcome,
     who_commits_has_all_promises,
     the_coordinator_is_never_prepared,
+    a_stage_is_one_of_four,
 )
+REFINES = (Refines("transaction_commit.py", steps={prepare: "prepare", give_up: "abort", learn: ("commit", "abort")}),)
 BOUND = Bound(
     says="all states",
     within=lambda s: True,

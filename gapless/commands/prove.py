@@ -138,15 +138,22 @@ def _print_ledger(found: Ledger, called: Mapping[str, str]) -> None:
     print()
     Terminal(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
     proved = sum(entry.result == "proved" for entry in found.obligations)
+    _print_what_was_shown(found)
+    print(f"\n{proved:,} of {len(found.obligations):,} obligations proved by Z3 {found.z3} in {found.seconds:.1f} s.")
+
+
+def _print_what_was_shown(found: Ledger) -> None:
+    """Print the assumptions of proofs, claims and refinements, and the claims that are not proved."""
     for spec, assumed in found.assumed.items():
         print(f"{spec} assumes of its environment: {'; '.join(assumed)}.")
     for spec, claims in found.in_the_end.items():
         for claim, assumed in claims.items():
             print(f"{spec}: {claim}, if {'; '.join(assumed)}.")
+    for spec, names in found.refines.items():
+        print(f"{spec}: each step is to be a step of {' and of '.join(names)}, or to change nothing there.")
     for spec, unproved in found.without_rank.items():
         for sentence in unproved:
             print(f'{spec}: the claim "{sentence}" has no rank, and is not proved; explore decides it.')
-    print(f"\n{proved:,} of {len(found.obligations):,} obligations proved by Z3 {found.z3} in {found.seconds:.1f} s.")
 
 
 def _without_a_story(found: Ledger) -> Iterator[str]:

@@ -31,17 +31,18 @@ def rules(
 
     With --spec, those of specs of yours alone.
     """
-    from gapless.traces.rules import established
+    from gapless.traces.rules import claimed, established
     from gapless.traces.rules import rules as every
 
     own = tuple(one for one in chosen(spec) if SPECS.get(one.name) is not one) if spec else ()
     of = {one.name for one in chosen(spec)} if spec else set(SPECS)
     known = [rule for rule in every(own) if rule.spec in of]
+    known += [rule for one in own for rule in claimed(one)]
     with printing(0):
         for number, rule in enumerate(_selected(known, names or ())):
             if number:
                 print()
-            otherwise = "; ".join(dict.fromkeys(rule.otherwise.values()))
+            otherwise = "; ".join(filter(None, dict.fromkeys(rule.otherwise.values())))
             print(f"{rule.id}\n  {rule.kind}: {rule.because}")
             if otherwise:  # a property may have no docstring
                 print(f"  otherwise: {otherwise}")

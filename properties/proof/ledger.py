@@ -34,6 +34,7 @@ from gapless.properties.proof import (
     cut_equivalence,
     induction,
     liveness,
+    named_refinements,
     objections,
     refinement,
     symbolic,
@@ -69,6 +70,7 @@ READERS = (
     objections,
     claims,
     refinement,
+    named_refinements,
     cut_equivalence,
     translation,
     word_size,
@@ -124,6 +126,9 @@ class Ledger(BaseModel):
     )
     in_the_end: dict[str, dict[str, tuple[str, ...]]] = Field(
         default={}, description="by spec and claim, what happens in the end builds on: who acts, and what stops"
+    )
+    refines: dict[str, tuple[str, ...]] = Field(
+        default={}, description="by spec, those that it refines, as its obligations say"
     )
     without_rank: dict[str, tuple[str, ...]] = Field(
         default={}, description="by spec, the claims that are not proved: explore decides them on finite graphs"
@@ -183,7 +188,7 @@ def _about(spec: Spec) -> Iterator[ModuleType]:
     yield from spec.files
     yield from claims.modules()
     for one in refinement.of(spec):
-        yield from (one.module, *one.abstract.files)
+        yield from one.files
 
 
 def _remembered(subject: Subject) -> Path:
@@ -276,6 +281,7 @@ def prove(
         digests={name: digest(subject) for name, subject in of.items()},
         assumed={name: granted for name, subject in of.items() if (granted := _assumptions(subject))},
         in_the_end={name: claimed for name, subject in of.items() if (claimed := _claimed(subject))},
+        refines={name: names for name, subject in of.items() if (names := _refined(subject))},
         without_rank={name: unproved for name, subject in of.items() if (unproved := _without_rank(subject))},
         obligations=[
             found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
@@ -295,6 +301,12 @@ def _claimed(subject: Subject) -> dict[str, tuple[str, ...]]:
     if subject == cut_equivalence.LAWS:
         return {}
     return {claim.sentence: claim.assumes for claim in claims.claims_of(resolve_spec(subject))}
+
+
+def _refined(subject: Subject) -> tuple[str, ...]:
+    if subject == cut_equivalence.LAWS:
+        return ()
+    return tuple(one.abstract.name for one in refinement.of(resolve_spec(subject)))
 
 
 def _without_rank(subject: Subject) -> tuple[str, ...]:

@@ -7,14 +7,16 @@ leave the abstract state as it is. So what is proved of the abstract spec holds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib import import_module
+from itertools import product
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from gapless.properties.proof import named_refinements as named
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.induction import INITIAL, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Way
@@ -27,48 +29,32 @@ from gapless.traces.replay.notation import changes, changes_text
 
 @dataclass(frozen=True)
 class Refinement:
-    """One spec seen as another that says less: a module of `spec/refinements/`, as data.
+    """One spec seen as another that says less.
 
-    Raises ValueError where it tells of a step that the concrete spec has not.
-    `sees` is the abstraction function: the abstract state that a concrete one stands for. Each of `steps`, by the name
-    of a concrete step and with its arguments, takes the abstract step that it is; a step without one is a stutter.
+    `sees` is the abstraction function: the abstract state that a concrete one stands for. `steps`: of a concrete step,
+    by its name, the functions of its state and arguments, one of which takes the abstract step that it is; a step
+    without any is a stutter. `stutters`: whether a step that has some may be one, too · `files`: where it stands.
     """
 
-    module: ModuleType
+    concrete: Spec
+    abstract: Spec
+    sees: Callable[[State], State]
+    steps: Mapping[str, tuple[Step, ...]]
+    files: tuple[ModuleType, ...]
+    stutters: bool = False
 
-    def __post_init__(self) -> None:
-        if strange := [name for name in self.steps if name not in self.concrete.actions]:
-            raise ValueError(f"{self.module.__name__}: {self.concrete.name} has no step {strange[0]}")
-
-    @property
-    def concrete(self) -> Spec:
-        """The spec that refines."""
-        return SPECS[_last(self.module.CONCRETE)]
-
-    @property
-    def abstract(self) -> Spec:
-        """The spec that is refined."""
-        return SPECS[_last(self.module.ABSTRACT)]
-
-    @property
-    def sees(self) -> Callable[[State], State]:
-        """The abstraction function."""
-        function: Callable[[State], State] = self.module.SEES
-        return function
-
-    @cached_property
-    def steps(self) -> Mapping[str, Step]:
-        """The abstract steps of each concrete step, by its name."""
-        return {step.__name__: step for step in self.module.STEPS}
-
-    def takes(self, name: str) -> Step:
-        """The abstract step that a concrete one is: of its state and arguments, or of its state, for a stutter.
+    def takes(self, name: str) -> tuple[Step, ...]:
+        """The abstract steps that a concrete one may be, each of its state and arguments.
 
         Who is at rest is at rest as the other, too.
         """
         if name == END and END in self.abstract.actions:
-            return lambda s: self.abstract.actions[END](self.sees(s))
-        return self.steps.get(name, self.sees)
+            return (lambda s, *_: self.abstract.actions[END](self.sees(s)),)
+        chosen = self.steps.get(name, ())
+        return (*chosen, self._stutter) if self.stutters or not chosen else chosen
+
+    def _stutter(self, state: State, *_args: Any) -> State:
+        return self.sees(state)
 
     @property
     def sentence(self) -> str:
@@ -76,19 +62,26 @@ class Refinement:
         return f"it is a step of {self.abstract.name}, or a stutter"
 
 
-def _last(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
+def _stated(module: ModuleType) -> Refinement:
+    """The refinement of a module of `spec/refinements/`. Raises ValueError where the concrete spec lacks a step."""
+    concrete, abstract = (SPECS[one.__name__.rpartition(".")[2]] for one in (module.CONCRETE, module.ABSTRACT))
+    steps = {step.__name__: (step,) for step in module.STEPS}
+    if strange := [name for name in steps if name not in concrete.actions]:
+        raise ValueError(f"{module.__name__}: {concrete.name} has no step {strange[0]}")
+    return Refinement(concrete, abstract, module.SEES, steps, (module, *abstract.files))
 
 
 @cache
 def refinements() -> tuple[Refinement, ...]:
-    """All that there are."""
-    return tuple(Refinement(import_module(f"{folder.__name__}.{m.name}")) for m in iter_modules(folder.__path__))
+    """All of ours."""
+    return tuple(_stated(import_module(f"{folder.__name__}.{m.name}")) for m in iter_modules(folder.__path__))
 
 
 def of(spec: Spec) -> Iterator[Refinement]:
-    """The refinements of a spec. A spec with a planted fault refines what the one without does."""
-    return (one for one in refinements() if one.concrete.name == spec.name)
+    """The refinements of a spec. A spec with a planted fault refines what the one without does. Raises ValueError."""
+    yield from (one for one in refinements() if one.concrete.name == spec.name)
+    for concrete, abstract, sees, steps in named.of(spec):
+        yield Refinement(concrete, abstract, sees, steps, abstract.files, stutters=True)
 
 
 def obligations(spec: Spec) -> Iterator[Obligation]:
@@ -100,7 +93,8 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
         )
         for name, step in spec.actions.items():
             ask = partial(shown.no_step, name=name)
-            yield Obligation(spec, one.sentence, name, ask, steps=(step,), confirms=shown.against(name))
+            title = f"{name} is no step of {one.abstract.name}, and no stutter" * one.stutters
+            yield Obligation(spec, one.sentence, name, ask, steps=(step,), confirms=shown.against(name), title=title)
 
 
 @dataclass(frozen=True)
@@ -120,43 +114,50 @@ class _RefinementQuestions:
         return Question((any_of(*apart),))
 
     def no_step(self, theory: Theory, name: str) -> Question:
-        """A step that the abstract step refuses, or after which the abstract state is another."""
+        """A step of which each abstract step is refused, or leads to another abstract state."""
         args, found = theory.ways(theory.spec.actions[name])
         with symbolic.read(theory.reading):
-            takes = symbolic.ways(self.refinement.takes(name), theory.before, self._some(name, args))
+            takes = [symbolic.ways(take, theory.before, args) for take in self.refinement.takes(name)]
             cases = [
-                all_of(way.walked, taken.walked, seen.walked, *self._unlike(taken, seen))
+                all_of(way.walked, *(one.walked for one in taken), seen.walked, *self._unlike(taken, seen))
                 for way in found
                 if way.accepted
                 for seen in symbolic.ways(self.refinement.sees, way.outcome, ())
-                for taken in takes
+                for taken in product(*takes)
             ]
         return Question((*theory.known, any_of(*cases)), theory.before, args)
 
-    def _some(self, name: str, args: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The arguments of a step, or none, where it must be a stutter."""
-        return tuple(args.values()) if name in self.refinement.steps else ()
-
-    def _unlike(self, taken: Way, seen: Way) -> tuple[Any, ...]:
-        return (self._apart(seen.outcome, taken.outcome),) if taken.accepted else ()
+    def _unlike(self, taken: Sequence[Way], seen: Way) -> Iterator[Any]:
+        """That each abstract step that is taken leads elsewhere: two may differ at two places."""
+        for n, one in enumerate(taken):
+            if one.accepted:
+                yield self._apart(seen.outcome, one.outcome, n)
 
     @staticmethod
-    def _apart(one: State, other: State) -> Any:
+    def _apart(one: State, other: State, number: int = 0) -> Any:
         """That two states differ: in a number, or at some key of a Map."""
-        return negated(symbolic.same_at(one, other, *symbolic.unknown_keys(one)))
+        return negated(symbolic.same_at(one, other, *symbolic.unknown_keys(one, "?" * number)))
 
     def against(self, name: str) -> Callable[[State, Mapping[str, int], State], str]:
         """The objection of the plain functions, in a sentence."""
+        whose = self.refinement.abstract.name
 
         def describe(before: State, args: Mapping[str, int], after: State) -> str:
-            whose = self.refinement.abstract.name
-            seen = self.refinement.sees(after)
-            try:
-                wanted = self.refinement.takes(name)(before, *self._some(name, args))
-            except Refused as refusal:
-                return f"{whose} refuses what {name} is there, and needs: {refusal.because}"
-            if seen == wanted:
-                return ""
-            return f"{whose} comes elsewhere: {changes_text(changes(wanted, seen))}"
+            seen, wrong = self.refinement.sees(after), []
+            for take in self.refinement.takes(name):
+                try:
+                    wanted = take(before, *args.values())
+                except Refused as refusal:
+                    wrong.append((take, f"needs: {refusal.because}"))
+                    continue
+                if seen == wanted:
+                    return ""
+                wrong.append((take, f"comes elsewhere: {changes_text(changes(wanted, seen))}"))
+            if self.refinement.stutters:
+                change = changes_text(changes(self.refinement.sees(before), seen))
+                others = "".join(f"; its {take.__name__} {why}" for take, why in wrong[:-1])
+                return f"{name} is seen as {change}, which {whose} does not do{others}"
+            _, why = wrong[0]
+            return f"{whose} {f'refuses what {name} is there, and ' if why.startswith('needs') else ''}{why}"
 
         return describe

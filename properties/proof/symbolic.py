@@ -197,6 +197,16 @@ def symbolic(state: State) -> State:
     return type(state)(**found)
 
 
+def at_every_key(function: Callable[..., Any], keys: int) -> Any:
+    """The array of a function's values at every key, or every two."""
+    with _bound() as first:
+        if keys == 1:
+            return z3.Lambda([first], term(function, Unknown(first)))
+        with _bound() as second:
+            inner = z3.Lambda([second], term(function, Unknown(first), Unknown(second)))
+        return z3.Lambda([first], inner)
+
+
 # -- predicates ----------------------------------------------------------------------------------------------------
 
 
@@ -351,9 +361,11 @@ def places(entries: UnknownMap, keys: Iterable[Any]) -> Iterator[Any]:
     return iter(keys) if entries.keys == 1 else product(keys, repeat=2)
 
 
-def unknown_keys(state: State) -> tuple[Unknown, ...]:
+def unknown_keys(state: State, tag: str = "") -> tuple[Unknown, ...]:
     """Unknown keys, as many as a Map of a state has at most: what is true at these is true everywhere."""
-    return tuple(Unknown(z3.Int(f"a key{'!' * n}")) for n in range(max(key_counts(type(state)).values(), default=1)))
+    return tuple(
+        Unknown(z3.Int(f"a key{tag}{'!' * n}")) for n in range(max(key_counts(type(state)).values(), default=1))
+    )
 
 
 def same_state(one: State, other: State) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from gapless.spec.reading.calls import NONE, first_of, is_call, parts_of, shown, step_in, text_in
 from gapless.spec.reading.complaints import Complaint, unknown
 from gapless.spec.reading.declarations import BOOL, NUMBER, Kind, SpecFile, is_state
 
@@ -12,7 +13,6 @@ A_CLAIM = '`Claim("…", otherwise="…", pending=…, done=…, fair={step: "wh
 A_HELPFUL = "`Helpful(step, when=…, args={…})`"
 PARTS = ("sentence", "otherwise", "done", "pending", "fair", "disturbances", "rank", "helpful")
 OF_A_HELPFUL = ("step", "when", "args")
-NONE = ast.Constant(None)
 
 
 def claims(file: SpecFile) -> Iterator[Complaint]:
@@ -21,49 +21,23 @@ def claims(file: SpecFile) -> Iterator[Complaint]:
     if members is None:
         yield Complaint(value.lineno, "`CLAIMS`, which is no tuple", f"a tuple: `CLAIMS = ({A_CLAIM.strip('`')},)`")
     for member in members or ():
-        yield from _first(_of_claim(file, member))
-    sentences = [_text(_parts(member, PARTS).get("sentence", NONE)) for member in members or ()]
+        yield from first_of(_of_claim(file, member))
+    sentences = [text_in(parts_of(member, PARTS).get("sentence", NONE)) for member in members or ()]
     for at, (member, sentence) in enumerate(zip(members or (), sentences, strict=True)):
         if sentence and sentence in sentences[:at]:
             yield Complaint(member.lineno, f"the claim {sentence!r} a second time", "another sentence")
 
 
-def _first(found: Iterator[Complaint]) -> Iterator[Complaint]:
-    first = next(found, None)
-    if first is not None:
-        yield first
-
-
-def _parts(call: ast.expr, names: tuple[str, ...]) -> dict[str, ast.expr]:
-    """The parts that a call is given, by name; those by place come first."""
-    if not isinstance(call, ast.Call):
-        return {}
-    by_place = dict(zip(names, call.args, strict=False))
-    return by_place | {keyword.arg or "**": keyword.value for keyword in call.keywords}
-
-
-def _text(value: ast.expr) -> str:
-    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
-
-
-def _is_call(value: ast.expr, of: str) -> bool:
-    return isinstance(value, ast.Call) and ast.unparse(value.func) == of
-
-
-def _shown(value: ast.expr) -> str:
-    return f"`{ast.unparse(value).splitlines()[0]}`"
-
-
 def _of_claim(file: SpecFile, member: ast.expr) -> Iterator[Complaint]:
     """The faults of one claim."""
-    parts, line = _parts(member, PARTS), member.lineno
-    if not _is_call(member, "Claim"):
-        yield Complaint(line, f"{_shown(member)} in `CLAIMS`", A_CLAIM)
+    parts, line = parts_of(member, PARTS), member.lineno
+    if not is_call(member, "Claim"):
+        yield Complaint(line, f"{shown(member)} in `CLAIMS`", A_CLAIM)
         return
     if strange := [name for name in parts if name not in PARTS]:
         yield unknown(line, f"`Claim({strange[0]}=…)`", strange[0], PARTS, A_CLAIM, "`{}=…`")
     for name in ("sentence", "otherwise"):
-        if not _text(parts.get(name, NONE)).strip():
+        if not text_in(parts.get(name, NONE)).strip():
             yield Complaint(line, f"`Claim(…)` without a text for `{name}`", A_CLAIM)
     if "done" not in parts:
         yield Complaint(line, "`Claim(…)` without `done=`", A_CLAIM)
@@ -102,33 +76,18 @@ def _reasons(file: SpecFile, part: str, value: ast.expr) -> Iterator[Complaint]:
         yield Complaint(value.lineno, f"`{part}={ast.unparse(value)}` in a claim", form)
         return
     for key, reason in zip(value.keys, value.values, strict=True):
-        yield from _step(file, key or NONE, part, value.lineno)
-        if not _text(reason).strip():
-            yield Complaint(reason.lineno, f"{_shown(reason)} in `{part}`", f"the reason, as a text: {form}")
-
-
-def _steps(file: SpecFile) -> list[str]:
-    return [ast.unparse(one) for one in file.tuple_of("ACTIONS") or ()]
-
-
-def _step(file: SpecFile, value: ast.expr, part: str, line: int) -> Iterator[Complaint]:
-    name, known = ast.unparse(value), _steps(file)
-    if name not in known:
-        others = f"a step, by its name: {', '.join(known)}"
-        bare = name.strip("'\"()")
-        word = f"`{name}` in `{part}`, which is no step"
-        yield Complaint(line, word, f"`{bare}`: its name alone") if bare in known else unknown(
-            line, word, bare, known, others
-        )
+        yield from step_in(file, key or NONE, part, value.lineno)
+        if not text_in(reason).strip():
+            yield Complaint(reason.lineno, f"{shown(reason)} in `{part}`", f"the reason, as a text: {form}")
 
 
 def _functions(member: ast.expr) -> Iterator[ast.expr]:
     """The parts of a claim that are functions, or stand in their place."""
-    parts = _parts(member, PARTS)
+    parts = parts_of(member, PARTS)
     yield from (parts[name] for name in ("pending", "done", "rank") if name in parts)
     helpful = parts.get("helpful", NONE)
     for one in helpful.elts if isinstance(helpful, ast.Tuple) else ():
-        more = _parts(one, OF_A_HELPFUL)
+        more = parts_of(one, OF_A_HELPFUL)
         yield from (more[name] for name in ("when",) if name in more)
         args = more.get("args", NONE)
         yield from args.values if isinstance(args, ast.Dict) else ()
@@ -175,14 +134,14 @@ def _for_a_proof(file: SpecFile, member: ast.expr, parts: Mapping[str, ast.expr]
 
 def _of_helpful(file: SpecFile, one: ast.expr, claim: Mapping[str, ast.expr], number: str) -> Iterator[Complaint]:
     """The faults of one helpful step."""
-    parts = _parts(one, OF_A_HELPFUL)
-    if not _is_call(one, "Helpful") or "step" not in parts or "when" not in parts:
-        yield Complaint(one.lineno, f"{_shown(one)} in `helpful`", A_HELPFUL)
+    parts = parts_of(one, OF_A_HELPFUL)
+    if not is_call(one, "Helpful") or "step" not in parts or "when" not in parts:
+        yield Complaint(one.lineno, f"{shown(one)} in `helpful`", A_HELPFUL)
         return
     if strange := [name for name in parts if name not in OF_A_HELPFUL]:
         yield unknown(one.lineno, f"`Helpful({strange[0]}=…)`", strange[0], OF_A_HELPFUL, A_HELPFUL, "`{}=…`")
         return
-    if wrong := [*_step(file, parts["step"], "helpful", one.lineno)]:
+    if wrong := [*step_in(file, parts["step"], "helpful", one.lineno)]:
         yield from wrong
         return
     step, fair = ast.unparse(parts["step"]), claim.get("fair", NONE)
@@ -198,7 +157,7 @@ def _arguments(file: SpecFile, one: ast.expr, step: str, args: ast.expr, number:
     if not isinstance(args, ast.Dict):
         yield Complaint(args.lineno, f"`args={ast.unparse(args)}`", '`args={"argument": function}`')
         return
-    given = {_text(key or NONE): value for key, value in zip(args.keys, args.values, strict=True)}
+    given = {text_in(key or NONE): value for key, value in zip(args.keys, args.values, strict=True)}
     for name, value in given.items():
         if name not in names:
             others = f"an argument of `{step}`: {', '.join(names) or 'it has none'}"

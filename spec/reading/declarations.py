@@ -27,8 +27,8 @@ OF_STEPS = ("ACTIONS", "INITIALS")
 MORE_TUPLES = ("DEVIATIONS", "TAKEOVERS", "GIVEN_UP")
 """The tuples that say what real brokers do instead."""
 
-OF_CALLS = ("CLAIMS",)
-"""The tuples of what is written as a call, such as `Claim(…)`."""
+OF_CALLS = ("CLAIMS", "REFINES")
+"""The tuples of what is written as a call: `Claim(…)` and `Refines(…)`."""
 
 
 def is_map(kind: Kind) -> bool:

@@ -54,6 +54,7 @@ from gapless.spec.reading.declarations import (
 )
 from gapless.spec.reading.functions import foreign_parts, signature
 from gapless.spec.reading.kinds import GUARDS, WORDS, misplaced
+from gapless.spec.reading.refinements import refinements
 from gapless.spec.reading.rule_ids import rule_ids
 
 IMPORTED = {
@@ -182,6 +183,8 @@ def _assigned(file: SpecFile, node: ast.Assign | ast.AnnAssign) -> Iterator[Comp
         yield Complaint(node.lineno, f"`{first_line(node)}` at the top of a spec", "one name, and its value")
     elif names == ["CLAIMS"]:
         yield from claims(file)
+    elif names == ["REFINES"]:
+        yield from refinements(file)
     elif foreign := no_constant(file, node.value):
         yield from foreign_constant(file, names[0], foreign)
     elif names == ["INITIAL"]:
@@ -224,7 +227,7 @@ def misspelt_entries(file: SpecFile) -> Iterator[Complaint]:
 def _may_be_entry(file: SpecFile, value: ast.expr) -> bool:
     match value:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return any(ast.unparse(part).partition("(")[0] in {*file.functions, "Claim"} for part in parts)
+            return any(ast.unparse(part).partition("(")[0] in {*file.functions, "Claim", "Refines"} for part in parts)
         case ast.Call(func=ast.Name(id=name)):
             return name in ("State", "Bound")
     return False

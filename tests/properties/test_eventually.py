@@ -232,3 +232,72 @@ def test_a_wrong_rank_is_refuted_with_the_reason(mistake: str, tmp_path: Path) -
     first = unproved(with_bug(tmp_path, "ewd840", WRONG_RANKS[mistake]))[0]
     assert first[0].startswith('ewd840: the claim "termination is detected" is not proved: it is false that ')
     assert OBJECTIONS[mistake] in first[-1]
+
+
+HOPPING = """from dataclasses import dataclass
+
+from gapless.spec.language import Bound, Claim, Helpful, applies, replace
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    at: int = 0
+    over: bool = False
+
+
+def hop(s: State) -> State:
+    return replace(s, at=1 - s.at)
+
+
+def finish(s: State, place: int) -> State:
+    applies(place == s.at)
+    return replace(s, over=True)
+
+
+def place_is_one_of_two(s: State) -> bool:
+    return 0 <= s.at <= 1
+
+
+def is_over(s: State) -> bool:
+    return s.over
+
+
+def one_step(s: State) -> int:
+    return 1
+
+
+def always(s: State) -> bool:
+    return True
+
+
+def where(s: State) -> int:
+    return s.at
+
+
+INITIAL = State()
+ACTIONS = (hop, finish)
+INVARIANTS = (place_is_one_of_two,)
+CLAIMS = (
+    Claim(
+        "it is over in the end",
+        otherwise="it hops for ever",
+        done=is_over,
+        fair={finish: "who may finish does"},
+        rank=one_step,
+        helpful=(Helpful(finish, when=always, args={"place": where}),),
+    ),
+)
+BOUND = Bound(says="all states", within=lambda s: True, numbers={"place": range(2)})
+"""
+
+
+def test_a_call_that_is_possible_only_now_and_then_is_fair_for_neither(tmp_path: Path) -> None:
+    """Some call of the step is always possible, but no single one: weak fairness of calls does not force it."""
+    (tmp_path / "hopping.py").write_text(HOPPING, encoding="utf-8")
+    spec = load(tmp_path / "hopping.py")
+    (found,) = explored(spec).claims
+    assert found.lasso
+    assert [call.action for call in found.lasso.loop_calls] == ["hop", "hop"]
+    ((title, *_, why),) = unproved(spec)
+    assert "it is false that hop leaves finish to be taken" in title
+    assert why == "finish(place=0) was to take, and now finish(place=1); the rank is 1 still."

@@ -75,22 +75,21 @@ def _decided(runs: StateTruths, claim: Claim, numbers: list[tuple[int, ...]]) ->
     """Decide a claim for each of its numbers; the shortest run refutes it."""
     fair, ends = _named(claim.fair), _named(claim.disturbances)
     refuted: list[tuple[Lasso, tuple[int, ...]]] = []
-    leaves, without = False, list[Lasso]()
+    leaves, without = False, None
     for number in numbers:
         waiting, undone = runs.waiting(claim, number), ~runs.truths(claim.done, number)
         part = WaitingStates(runs.joined, waiting & undone, undone, ends)
         if lasso := part.lasso(fair):
             refuted.append((lasso, number))
         leaves = leaves or part.leaves
-        if (fair or ends) and not refuted:
-            freely = WaitingStates(runs.joined, waiting & undone, undone, frozenset())
-            without += filter(None, [freely.lasso(frozenset())])
+        if (fair or ends) and not (refuted or without):
+            without = WaitingStates(runs.joined, waiting & undone, undone, frozenset()).lasso(frozenset())
     if refuted:
         lasso, number = min(refuted, key=lambda one: one[0].length)
         return ClaimResult(claim, "breaks", dict(zip(number_of(claim), number, strict=True)), lasso)
     if leaves:
         return ClaimResult(claim, "undecided", why=LEAVES)
-    return ClaimResult(claim, "holds", without=min(without, key=lambda one: one.length, default=None))
+    return ClaimResult(claim, "holds", without=without)
 
 
 def _named(steps: Mapping[Callable[..., Any], str]) -> frozenset[str]:
