@@ -21,7 +21,7 @@ from gapless.traces.evidence import Evidence
 from gapless.traces.files.file_times import newest_change
 from gapless.traces.files.remote import path_of
 from gapless.traces.files.scratch_folders import removed_at_the_end
-from gapless.traces.inputs import Input, named, once, unknown
+from gapless.traces.inputs import Input, joined, named, once, unknown
 from gapless.traces.options import DEPTHS, Depth, Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, os_problem, shown
 from gapless.traces.replay.kernels import kernel
@@ -124,7 +124,7 @@ def checked(
     if jobs is not None and jobs < 1:
         raise UsageError(f"jobs: {jobs}, expected at least 1")
     options = replace(options, listed=verdicts is not None)
-    inputs = once([one for path in paths for one in named(path_of(path))])
+    inputs = joined(once([one for path in paths for one in named(path_of(path))]))
     if evidence.client and sum(one.source is None or "client" in one.source.evidence for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log next to its own store"

@@ -18,7 +18,7 @@ from gapless.traces.problems import os_problem
 from gapless.traces.report.values import VerdictName
 from gapless.traces.report.wording import plural, some
 from gapless.traces.sources.registry import expected, recognised, recognised_file
-from gapless.traces.sources.source import Source
+from gapless.traces.sources.source import Source, Whole, wholes
 from gapless.traces.sources.surroundings import refusal
 
 
@@ -45,6 +45,25 @@ def once(inputs: Sequence[Input]) -> list[Input]:
         else:
             found[place] = replace(first, note=f"named twice, also as {one.path}: judged once")
     return list(found.values())
+
+
+def joined(inputs: Sequence[Input]) -> list[Input]:
+    """The inputs, but for parts of one recording that were named one by one: instead of them the folder above."""
+    found = list(inputs)
+    for source in {one.source.kind: one.source for one in inputs if one.source is not None}.values():
+        paths = [one.found for one in found if one.source is source and not isinstance(one.found, RemotePath)]
+        for folder, parts in _wholes(source, paths) if len(paths) > 1 else ():
+            first = next(number for number, one in enumerate(found) if one.source is source and one.found in parts)
+            found[first] = Input(folder, folder, source)
+            found = [one for one in found if one.source is not source or one.found not in parts]
+    return found
+
+
+def _wholes(source: Source, paths: Sequence[Path]) -> list[Whole]:
+    try:
+        return wholes(source, paths)
+    except OSError:  # which the check of that path reports
+        return []
 
 
 def named(path: Path) -> list[Input]:

@@ -122,3 +122,23 @@ class _TogetherSource(Protocol):
 def together(source: object, some: Sequence[SmallInput], options: Options, table: TableRows | None) -> Together | None:
     """Open recordings that are judged together; None if each must be judged by itself."""
     return source.together(some, options, table) if isinstance(source, _TogetherSource) else None
+
+
+@runtime_checkable
+class _DividedSource(Protocol):
+    """A source of which one recording may lie in several folders."""
+
+    def whole(self, paths: Sequence[Path]) -> Iterable[Whole]:
+        """See `wholes`."""
+
+
+class Whole(NamedTuple):
+    """A folder that is one recording, whose parts were named one by one."""
+
+    folder: Path
+    parts: frozenset[Path]
+
+
+def wholes(source: object, paths: Sequence[Path]) -> list[Whole]:
+    """Return the folders of which all parts are among the paths, all of this source. Raises OSError."""
+    return list(source.whole(paths)) if isinstance(source, _DividedSource) else []

@@ -84,6 +84,27 @@ def test_several_directories_of_one_broker_are_judged_together() -> None:
     assert {row.partition.partition("/")[0] for row in report.partitions} == {"d1", "d2", "d3"}
 
 
+@pytest.mark.parametrize("above", ["", "n1"])
+def test_directories_of_one_cluster_that_are_named_one_by_one_are_judged_as_the_folder_above(
+    above: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(recording("3.7.2-jbod") / ("" if above else "n1"))
+    folder = Path(above)
+    named = [folder / one for one in ("d2", "d1", "d3")]
+    whole, report = check(folder, jobs=1), check(named, jobs=1)
+    assert len(report.sources) == 1
+    assert report.model_copy(update={"seconds": whole.seconds, "compiling": whole.compiling}) == whole
+    assert len(check(named[:2], jobs=1).sources) == 2  # the third one is missing
+
+
+def test_copies_of_one_broker_and_directories_of_other_clusters_are_judged_apart(tmp_path: Path) -> None:
+    assert len(check([recording("3.5.2-policy-turns") / one for one in ("between", "n1")], jobs=1).sources) == 2
+    for node, cluster in enumerate(("a", "b")):
+        (tmp_path / cluster / "t-0").mkdir(parents=True)
+        (tmp_path / cluster / "meta.properties").write_text(f"node.id={node}\ncluster.id={cluster}\n", encoding="utf-8")
+    assert len(check([tmp_path / "a", tmp_path / "b"], jobs=1).sources) == 2
+
+
 def test_processes_find_what_one_finds() -> None:
     path = recording("3.5.2-policy-turns") / "n1"
     one, two = check(path, jobs=1), check(path, jobs=2)

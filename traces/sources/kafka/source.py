@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from gapless.traces.evidence import Evidence
 from gapless.traces.options import Options
 from gapless.traces.sources.kafka import KIND, PROFILE
 from gapless.traces.sources.kafka.report import PRESENTATION
-from gapless.traces.sources.source import Recording
+from gapless.traces.sources.source import Recording, Whole
 
 if TYPE_CHECKING:
     from gapless.traces.report.outputs.verdict_table import TableRows
@@ -38,6 +38,12 @@ class Kafka:
         from gapless.traces.sources.kafka.files.directory import is_of_a_broker  # noqa: PLC0415 - a check of something else need not load it
 
         return path if is_of_a_broker(path) else None
+
+    def whole(self, paths: Sequence[Path]) -> Iterator[Whole]:
+        """Yield the folders above directories of one cluster, of which all are among the paths. Raises OSError."""
+        from gapless.traces.sources.kafka.files.directory import clusters_above  # noqa: PLC0415 - see above
+
+        return (Whole(folder, parts) for folder, parts in clusters_above(paths) if self.recognise(folder))
 
     def advice(self, path: Path) -> str:  # noqa: ARG002 - as `Source` says
         """Implements `Source`."""

@@ -6,7 +6,7 @@ A folder is listed when its partition is judged, so that memory does not grow wi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,6 +121,36 @@ def data_directories(path: Path) -> list[DataDirectory]:
     if name is not None and _has_log(path):
         return [_opened(path.absolute().parent, only=name)]
     return [_opened(found) for found in sorted(_below(path))]
+
+
+def clusters_above(paths: Sequence[Path]) -> Iterator[tuple[Path, frozenset[Path]]]:
+    """Yield the folders in which all data directories are of one cluster, and among these paths: with those of them.
+
+    No partition of a broker lies there twice, as it does in copies of different times. Raises OSError.
+    """
+    clusters: dict[str, dict[Path, list[DataDirectory]]] = {}
+    for path in paths:
+        found = data_directories(path)
+        names = {one.cluster for one in found if one.only is None and one.node >= 0}
+        if len(names) == 1 and all(one.only is None for one in found) and (cluster := names.pop()):
+            clusters.setdefault(cluster, {})[path] = found
+    for some in clusters.values():
+        every = [one for found in some.values() for one in found]
+        folder = _above(list(some)) if len(some) > 1 else None
+        if folder is None or {one.path for one in data_directories(folder)} != {one.path for one in every}:
+            continue
+        places = [(one.node, partition.name) for one in every for partition in one.partitions()]
+        if len(set(places)) == len(places):
+            yield folder, frozenset(some)
+
+
+def _above(paths: Sequence[Path]) -> Path | None:
+    """The folder above some; None if there is none, or it is one of them."""
+    try:
+        folder = Path(os.path.commonpath(paths))
+    except ValueError:  # one of them is absolute, and another is not
+        return None
+    return folder if folder not in paths else None
 
 
 def is_of_a_broker(path: Path, depth: int = 2) -> bool:
