@@ -93,14 +93,6 @@ def test_each_offset_of_a_transaction_has_its_marker_and_one_that_is_left_waits(
     assert found.starts.tolist() == [0, 8]
 
 
-@pytest.mark.parametrize("name", ["3.5.2-txn", "3.9.2-coordinators"])
-def test_offsets_of_real_groups_are_judged(name: str) -> None:
-    report = check(recording(name) / "n1", jobs=1)
-    assert (report.verdict, report.coverage["group_offsets.open"] > 0) == ("conforms", True)
-    if name == "3.5.2-txn":
-        assert report.coverage["group_offsets.commit_in_transaction"] >= report.coverage["group_offsets.mark"] > 10
-
-
 def test_the_offset_of_a_group_is_explained_step_by_step() -> None:
     report = check(recording("3.5.2-txn") / "n1", trace="__consumer_offsets/app/input-0", jobs=1)
     assert (report.verdict, report.life[0].split("(")[0].split()[-1]) == ("conforms", "open")
