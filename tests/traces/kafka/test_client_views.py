@@ -65,7 +65,7 @@ def by_rule(report: Report) -> dict[str, Finding]:
 def test_each_wrong_answer_is_found_at_its_line(answers: list[Line], seen: list[int], tmp_path: Path) -> None:
     behind = next(offset for offset in seen if offset > MARKER)
     lines = [
-        *answers, sent(MARKER), sent(END),
+        sent(END), *answers, sent(MARKER),
         received(1, 0), received(1, 1), received(1, 1),  # twice
         received(2, 0), received(2, 2),  # one is missing
         received(3, 0), received(3, MARKER),  # a marker
@@ -73,7 +73,7 @@ def test_each_wrong_answer_is_found_at_its_line(answers: list[Line], seen: list[
         position(5, 0), received(5, 1),  # one is missing at the beginning
         received(6, 0), received(6, behind),  # several are missing, over a whole run
     ]  # fmt: skip
-    found, first = by_rule(report_of(recording("3.5.2-txn") / "n1", lines, tmp_path)), len(answers) + 1
+    found, first = by_rule(report_of(recording("3.5.2-txn") / "n1", lines, tmp_path)), len(answers) + 2
     assert {rule: one.count for rule, one in found.items()} == {ACKNOWLEDGED: 2, ONCE: 1, EVERY: 4, RECEIVED: 1}
     assert (found[ACKNOWLEDGED].position, found[ONCE].position, found[EVERY].position) == (MARKER, 1, 0)
     assert {one.where.file for one in found.values()} == {"orders-0/00000000000000000000.log"}
@@ -81,10 +81,10 @@ def test_each_wrong_answer_is_found_at_its_line(answers: list[Line], seen: list[
     assert f"line {first:,} of answers.ndjson: p has the answer that a record lies at offset 12." in texts[ACKNOWLEDGED]
     assert "At offset 12 lies a marker." in texts[ACKNOWLEDGED]
     assert (
-        f"Lines {first + 3:,} and {first + 4:,} of answers.ndjson: session 1 of c received offset 1 twice"
+        f"Lines {first + 2:,} and {first + 3:,} of answers.ndjson: session 1 of c received offset 1 twice"
         in texts[ONCE]
     )
-    assert f"Line {first + 12:,} of answers.ndjson: session 5 of c received offset 1, and never 0" in texts[EVERY]
+    assert f"Line {first + 11:,} of answers.ndjson: session 5 of c received offset 1, and never 0" in texts[EVERY]
     assert all(len(one.story) <= 25 for one in found.values())
 
 
@@ -123,6 +123,14 @@ def test_losses_that_are_permitted_are_doubts(tmp_path: Path) -> None:
     }  # fmt: skip
     for what in ("offset 1,048,576, where the log has no record", "session 3 of c received offset 156 twice"):
         assert any(what in one and "a leader was elected that lacked records" in one for one in reasons)
+
+
+def test_a_log_that_ends_behind_its_directory_accuses_no_broker(answers: list[Line], tmp_path: Path) -> None:
+    """A stopped directory was copied, and its broker started again: no later send is in it."""
+    later = [*answers, sent(END), sent(END + 1), received(1, END), *answers[-1:]]
+    report = report_of(recording("3.5.2-txn") / "n1", later, tmp_path)
+    assert report.verdict == "inconclusive"
+    assert any("before the client log ends?" in reason for reason in report.sources[0].reasons)
 
 
 def test_a_log_of_another_cluster_accuses_no_broker(tmp_path: Path) -> None:

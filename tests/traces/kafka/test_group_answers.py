@@ -24,7 +24,7 @@ INPUT = {"group": "app", "topic": "input", "partition": 0}
 def report_of(name: str, room: Path, *lines: dict[str, Any]) -> Report:
     answers = (recording(name) / "client.ndjson").read_text("utf-8")
     file = room / "answers.ndjson"
-    file.write_text(answers + "".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines) + answers, "utf-8")
     return check(recording(name) / "n1", client=file, jobs=1)
 
 
@@ -42,10 +42,7 @@ def test_an_offset_that_never_counted_is_found(tmp_path: Path) -> None:
     report = report_of("3.5.2-txn", tmp_path, *right, *wrong)
     (found,) = report.violations
     assert (found.rule, found.count, found.where.file) == (COUNTS, 2, "__consumer_offsets-1/00000000000000000000.log")
-    line = len((recording("3.5.2-txn") / "client.ndjson").read_text("utf-8").splitlines()) + 6
-    assert any(
-        f"Line {line:,} of answers.ndjson: offset 62 of app/input-1 is committed" in text for text in found.story
-    )
+    assert any("Line 6 of answers.ndjson: offset 62 of app/input-1 is committed" in text for text in found.story)
     assert len(found.story) <= 25
 
 

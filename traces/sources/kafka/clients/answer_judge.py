@@ -65,7 +65,7 @@ class AnswerJudge:
                     "was created only once"
                 )
         self.views.finish()
-        groups = GroupJudge(self.log, self.found, self.options)
+        groups = GroupJudge(self.log, self.found, self.options, self.views.last)
         for group in judged.groups or ():
             copies = [one for one in places if one.name == group.partition]
             if all(is_first(one) for one in copies):

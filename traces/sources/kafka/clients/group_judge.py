@@ -20,7 +20,7 @@ from gapless.traces.replay.exact import named
 from gapless.traces.sources.kafka.clients.client_log import AnswerLog
 from gapless.traces.sources.kafka.clients.losses import permitted_loss
 from gapless.traces.sources.kafka.clients.replaying import DepartingTrace, departing
-from gapless.traces.sources.kafka.clients.view_judge import FOREIGN
+from gapless.traces.sources.kafka.clients.view_judge import FOREIGN, ends_early
 from gapless.traces.sources.kafka.files.names import OFFSETS_TOPIC
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
 from gapless.traces.sources.kafka.log.tables import Flags
@@ -47,11 +47,15 @@ class AskedOffsets(NamedTuple):
 
 @dataclass
 class GroupJudge:
-    """Judges the answers about the groups of all partitions of `__consumer_offsets`."""
+    """Judges the answers about the groups of all partitions of `__consumer_offsets`.
+
+    `last`: the last line with an answer that fits the logs.
+    """
 
     log: AnswerLog
     found: LogFindings
     options: Options
+    last: int
     compared: int = 0
     departed: list[PlacedDeparture] = field(default_factory=list)
 
@@ -100,7 +104,10 @@ class GroupJudge:
             f"line {int(groups.line[first]):,} of {shown(self.log.path.name)}: offset {offset:,} of "
             f"{shown(groups.names[of])} is committed, by {by}"
         )
-        if reason := permitted_loss(copies, by_all=True):
+        reason = permitted_loss(copies, by_all=True)
+        if not reason and int(groups.line[first]) > self.last:
+            reason = ends_early(self.log, int(groups.line[first]))
+        if reason:
             self.found.doubt(f"{line}, and never counted by {group.partition}: {reason}")
             return
         self.departed.append(

@@ -54,13 +54,18 @@ class ViewedPartition(NamedTuple):
 
 @dataclass
 class ViewJudge:
-    """Judges the answers about all partitions. `there`: answers that name a record of the log."""
+    """Judges the answers about all partitions.
+
+    `there`: answers that name a record of the logs · `last`: the last line that acknowledges one · `departed`: with
+    the line of an answer about what lies behind a log's end, 0 for others.
+    """
 
     log: AnswerLog
     found: LogFindings
     options: Options
     there: int = 0
-    departed: list[PlacedDeparture] = field(default_factory=list)
+    last: int = 0
+    departed: list[tuple[PlacedDeparture, int]] = field(default_factory=list)
     doubted: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def judge(self, viewed: ViewedPartition) -> None:
@@ -73,8 +78,11 @@ class ViewJudge:
         if self.departed and not self.there:
             self.found.doubt(f"no answer in {shown(self.log.path.name)} names a record of these logs: {FOREIGN}")
             return
-        for one in self.departed:
-            self.found.report(one)
+        for one, line in self.departed:
+            if line > self.last:
+                self.doubted.setdefault((one.partition, "end"), f"{one.partition}: {ends_early(self.log, line)}")
+            else:
+                self.found.report(one)
         for doubt in self.doubted.values():
             self.found.doubt(doubt)
 
@@ -86,7 +94,9 @@ class ViewJudge:
         batch = batches.at(sent.offset)
         sent = sent.of((batch == NONE) | np.append(batches.is_full, True)[batch])
         made = sent_traces(batches, sent)
-        self.there += int(batches.is_record(made.batch).sum())
+        is_record = batches.is_record(made.batch)
+        self.there += int(is_record.sum())
+        self.last = max(self.last, int(sent.line[is_record].max(initial=0)))
         for one in departing(SPEC, made.events, made.starts, self.found, self.options):
             row = sent.of(np.array([one.number]))
             self._judge_lost(viewed, row, made, one.number, one.departure)
@@ -102,9 +112,8 @@ class ViewJudge:
         if reason:
             self._doubt(viewed, departure.rule, f"{what} offset {offset:,}, where the log has no record: {reason}")
             return
-        self._report(
-            viewed, offset, departure, (f"The answer is in {what} offset {offset:,}.", self._found(viewed, offset))
-        )
+        also = f"The answer is in {what} offset {offset:,}.", self._found(viewed, offset)
+        self._report(viewed, offset, departure, also, line)
 
     def _loss(self, viewed: ViewedPartition, offset: int, batch: int, *, by_all: bool) -> str:
         """The reason for which a record at an offset may be lost by right; empty if it may not."""
@@ -125,7 +134,7 @@ class ViewJudge:
         if batch != NONE and batches.column(CONTROL)[batch]:
             return f"At offset {offset:,} lies a marker."
         if offset >= batches.end:
-            return f"The log ends at offset {batches.end:,}; the client log is to end before the directory is copied."
+            return f"The log ends at offset {batches.end:,}, though the logs have records of later answers."
         return f"No batch has offset {offset:,}."
 
     # -- sessions of readers -------------------------------------------------------------------------------------------
@@ -177,7 +186,7 @@ class ViewJudge:
             self._doubt(viewed, rule, f"{line}: {reason}")
             return
         also = () if rule in (ONCE, EVERY) else (self._found(viewed, offset),)
-        self._report(viewed, offset, departure, (f"{line[:1].upper()}{line[1:]}.", *also))
+        self._report(viewed, offset, departure, (f"{line[:1].upper()}{line[1:]}.", *also), int(rows.line[row]))
 
     @staticmethod
     def _first_absent(viewed: ViewedPartition, first: int, last: int) -> int:
@@ -225,12 +234,23 @@ class ViewJudge:
     def _doubt(self, viewed: ViewedPartition, rule: str, text: str) -> None:
         self.doubted.setdefault((str(viewed.placed.name), rule), f"{viewed.placed.name}: {text}")
 
-    def _report(self, viewed: ViewedPartition, offset: int, departure: Departure, also: Sequence[str]) -> None:
+    def _report(
+        self, viewed: ViewedPartition, offset: int, departure: Departure, also: Sequence[str], line: int
+    ) -> None:
         where = place_of(viewed.placed.terms.folder, viewed.batches, offset)
-        self.departed.append(
-            PlacedDeparture(viewed.placed.terms.name, str(viewed.placed.name), offset, where, departure,
-                            batch=tuple(also), client=str(self.log.path))
+        placed = PlacedDeparture(
+            viewed.placed.terms.name, str(viewed.placed.name), offset, where, departure, batch=tuple(also),
+            client=str(self.log.path),
         )  # fmt: skip
+        self.departed.append((placed, line if offset >= viewed.batches.end else 0))
+
+
+def ends_early(log: AnswerLog, line: int) -> str:
+    """The doubt about an answer behind the last one that acknowledges a record of the logs."""
+    return (
+        f"line {line:,} of {shown(log.path.name)} does not fit, and no later send is in the logs: was the directory "
+        "copied, or its broker stopped, before the client log ends?"
+    )
 
 
 def place_of(folder: str, batches: AnsweredBatches, offset: int) -> Where:
