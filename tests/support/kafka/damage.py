@@ -21,12 +21,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.support.kafka import files
-from tests.support.kafka.faults import checkpoints, heads, indexes, markers, segments, snapshots
+from tests.support.kafka.faults import checkpoints, decisions, ends, heads, indexes, markers, segments, snapshots
 from tests.support.kafka.faults.case import Case, Label
 from tests.support.kafka.invariants import judged
 
 FAULTS: dict[str, Callable[[Case], Label | None]] = {
-    make.__name__: make for room in (segments, heads, markers, indexes, snapshots, checkpoints) for make in room.FAULTS
+    make.__name__: make
+    for room in (segments, heads, markers, indexes, snapshots, checkpoints, decisions, ends)
+    for make in room.FAULTS
 }
 
 

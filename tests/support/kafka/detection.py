@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from collections import Counter
@@ -164,7 +165,10 @@ place of one, under a checksum that is right where the kind says so.
 
 *Detected*: the directory departs; or it is inconclusive where the broker was not stopped in order and power may have
 been lost there, and where a partition lies twice; or there is an anomaly where released versions do that. *Placed*: of
-those that depart, a finding has the file, and in logs and indexes the byte.
+those that depart, a finding has the file, and in logs and indexes the byte. A row of the coordinators' table that is
+wrong shows there or in the next two rows of its id, or in a partition that its producer wrote to.
+
+`--kinds` renews the figures of some kinds.
 """
 
 
@@ -180,31 +184,71 @@ def shares(trials: Sequence[Trial]) -> tuple[float, float]:
     return _share(faulty - of[Outcome.MISSED], faulty), _share(of[Outcome.PLACED], departs)
 
 
-def page(trials: Sequence[Trial]) -> str:
-    """The page that is kept."""
-    of = Counter(one.outcome for one in trials)
-    faulty, departs = len(trials) - of[Outcome.EQUIVALENT], of[Outcome.PLACED] + of[Outcome.ELSEWHERE]
-    detected, placed = shares(trials)
-    kinds, directories = sorted({one.kind for one in trials}), {one.directory for one in trials}
-    reasons = Counter((one.kind, one.why) for one in trials if one.outcome is Outcome.EQUIVALENT)
+class Kept(NamedTuple):
+    """The figures of the page. `outcomes`: how often by kind · `reasons`: how often, by kind and reason."""
+
+    outcomes: dict[str, Counter[Outcome]]
+    reasons: Counter[tuple[str, str]]
+    directories: int
+    lines: int
+
+    def renewed(self, by: Kept) -> Kept:
+        """The figures with those of the kinds that were tried again."""
+        reasons = Counter({key: count for key, count in self.reasons.items() if key[0] not in by.outcomes})
+        directories, lines = max(self.directories, by.directories), max(self.lines, by.lines)
+        return Kept(self.outcomes | by.outcomes, reasons + by.reasons, directories, lines)
+
+
+def tallied(trials: Sequence[Trial]) -> Kept:
+    """The figures of some trials."""
+    kinds = sorted({one.kind for one in trials})
+    return Kept(
+        {kind: Counter(one.outcome for one in trials if one.kind == kind) for kind in kinds},
+        Counter((one.kind, one.why) for one in trials if one.outcome is Outcome.EQUIVALENT),
+        len({one.directory for one in trials}),
+        max(one.lines for one in trials),
+    )
+
+
+COUNTED = re.compile(r"in ([\d,]+) directories; the longest story has (\d+) lines")
+REASON = re.compile(r"- (\w+), (\d+): (.+)")
+
+
+def read(text: str) -> Kept:
+    """The figures of a page."""
+    found = COUNTED.search(text)
+    outcomes = {}
+    for line in text.splitlines():
+        kind, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == len(Outcome) + 1 and cells[0].isdigit():
+            outcomes[kind] = Counter({one: int(cell or 0) for one, cell in zip(Outcome, cells[1:], strict=True)})
+    reasons = Counter({(kind, why): int(count) for kind, count, why in REASON.findall(text)})
+    return Kept(outcomes, reasons, *(int(one.replace(",", "")) for one in found.groups()) if found else (0, 0))
+
+
+def page(trials: Sequence[Trial], before: str = "") -> str:
+    """The page that is kept. Kinds that were not tried keep their figures."""
+    kept = read(before).renewed(tallied(trials))
+    of = sum(kept.outcomes.values(), Counter[Outcome]())
+    faulty, departs = of.total() - of[Outcome.EQUIVALENT], of[Outcome.PLACED] + of[Outcome.ELSEWHERE]
+    detected, placed = _share(faulty - of[Outcome.MISSED], faulty), _share(of[Outcome.PLACED], departs)
     found = f"{faulty - of[Outcome.MISSED]:,} of {faulty:,} faults are detected ({detected:.1%})"
-    kinds_of = f"They are of {len(kinds)} kinds, in {len(directories)} directories"
+    kinds_of = f"They are of {len(kept.outcomes)} kinds, in {kept.directories} directories"
     place = f"{of[Outcome.PLACED]:,} of {departs:,} at the right place ({placed:.1%})"
     lines = [
         *INTRODUCTION.splitlines(),
         "",
         f"{found}, and {place}.",
         "",
-        f"{kinds_of}; the longest story has {max(one.lines for one in trials)} lines.",
+        f"{kinds_of}; the longest story has {kept.lines} lines.",
         f"{of[Outcome.EQUIVALENT]} more leave what a broker may leave by right:",
         "",
-        *(f"- {kind}, {number}: {why}" for (kind, why), number in sorted(reasons.items())),
+        *(f"- {kind}, {number}: {why}" for (kind, why), number in sorted(kept.reasons.items())),
         "",
         "| kind | planted | " + " | ".join(one.value for one in Outcome) + " |",
         "|---|--:|" + "--:|" * len(Outcome),
     ]
-    for kind in kinds:
-        mine = Counter(one.outcome for one in trials if one.kind == kind)
+    for kind, mine in sorted(kept.outcomes.items()):
         lines.append(f"| {kind} | {mine.total()} | " + " | ".join(str(mine[one] or "") for one in Outcome) + " |")
     return "\n".join([*lines, ""])
 
@@ -227,7 +271,7 @@ def main() -> int:
     for one in trials:
         if one.outcome in {Outcome.MISSED, Outcome.ELSEWHERE} or one.lines > SHORT:
             sys.stdout.write(f"{one.directory}: {one.kind}: {one.outcome.value}, a story of {one.lines} lines\n")
-    text = page(trials)
+    text = page(trials, PAGE.read_text("utf-8") if set(chosen.kinds) < set(FAULTS) else "")
     sys.stdout.write(text)
     if chosen.write:
         PAGE.write_text(text, encoding="utf-8")

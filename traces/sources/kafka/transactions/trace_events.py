@@ -21,6 +21,8 @@ from gapless.traces.sources.kafka.transactions.markers import NONE, MarkerTable,
 from gapless.traces.sources.kafka.transactions.table import ELSEWHERE, NO_ROW, Pairs
 
 SPEC = SPECS["kafka_transaction"]
+COMPLETES = TxnStatus.COMPLETE_COMMIT - TxnStatus.PREPARE_COMMIT
+"""The status of a complete transaction is that of its decision and this."""
 PROTOCOL = 2  # that raises the epoch with each decision
 OPEN, ADD, EARLY, OPERATOR, WRITE, DECIDE, MARK, AGAIN, DONE, BEHIND, SLOTS = range(11)
 """The places of events next to a row of the table, in this order."""
@@ -296,9 +298,11 @@ class TraceMaker:
         add("init", rows, DONE, pid=table.producer[rows], epoch=table.epoch[rows])
         (rows,) = np.nonzero(later & (status == TOMBSTONE))
         add("expire", rows, DONE)
-        (rows,) = np.nonzero(later & ((status == TxnStatus.COMPLETE_COMMIT) | (status == TxnStatus.COMPLETE_ABORT)))
-        add("complete", rows, DONE, pid=table.producer[rows], epoch=table.epoch[rows])
         before = np.maximum(np.arange(len(status)) - 1, 0)
+        complete = later & ((status == TxnStatus.COMPLETE_COMMIT) | (status == TxnStatus.COMPLETE_ABORT))
+        other = complete & table.is_decision[before] & (status - status[before] != COMPLETES)
+        for rows in (np.flatnonzero(complete), np.flatnonzero(other)):  # the other outcome was never decided
+            add("complete", rows, DONE, pid=table.producer[rows], epoch=table.epoch[rows])
         ongoing = later & (status[before] == TxnStatus.ONGOING)
         whole = np.where(ongoing, table.set == table.set[before], table.is_first | (table.set == 0)).astype(np.int64)
         fenced = ongoing & (status == TxnStatus.PREPARE_ABORT) & (protocol < PROTOCOL)
