@@ -150,9 +150,9 @@ EXIT_CODES: dict[str, dict[int, str]] = {
     },
     "explore": {
         0: "all hold",
-        1: "one is broken",
+        1: "a property or a claim is broken",
         2: "wrong usage",
-        3: "a spec has more states than --states allows, or a step that was never possible",
+        3: "more states than --states allows, a step that was never possible, or a claim that is undecided",
     },
     "audit": {
         0: "every need is needed, and every fault noticed, if only by the comparison",
