@@ -23,6 +23,8 @@ ROW_BYTES = {
 ITEM_BYTES = {"producer": 8, "first": 8, "last": 8, "epoch": 2, "kind": 1, "time": 8, "leader": 4}
 OFFSET_BYTES = {"key": 8, "at": 8, "committed": 8, "producer": 8}
 COPY = {"copy": 4}
+NARROW = 1 << 55
+"""Producers below this fit into a number with their bucket."""
 MIX, SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(56)
 
 
@@ -92,7 +94,7 @@ def _bucket(keys: Ints) -> Ints:
 
 def _distinct(owners: Ints) -> Ints:
     """The same pairs once, in order."""
-    owners = owners[:, np.lexsort((owners[1], owners[0]))]
-    new = np.ones(owners.shape[1], np.bool_)
-    new[1:] = (owners[:, 1:] != owners[:, :-1]).any(axis=0)
-    return owners[:, new]
+    if owners.size and 0 <= owners[0].min() <= owners[0].max() < NARROW:
+        keys = np.unique(owners[0] * BUCKETS + owners[1])
+        return np.stack([keys // BUCKETS, keys % BUCKETS])
+    return np.unique(owners, axis=1)

@@ -51,7 +51,9 @@ class ColumnStore:
             self._lay_down()
 
     def _lay_down(self) -> None:
-        bucket, block = (np.concatenate(some) for some in zip(*self._recent, strict=True))
+        (bucket, block), *more = self._recent
+        if more:
+            bucket, block = (np.concatenate(some) for some in zip(*self._recent, strict=True))
         self._recent, self._recent_rows = [], 0
         begin = int(self._begins[-1][-1]) if self._begins else 0
         ends = np.cumsum(np.bincount(bucket, minlength=BUCKETS))

@@ -59,6 +59,8 @@ class BitRow(Row):
 
 def put_together(count: int, pieces: Sequence[tuple[Ints, ...]]) -> list[Ints]:
     """Put pieces of so many columns one behind the other; the columns are empty where there are no pieces."""
+    if len(pieces) == 1:
+        return list(pieces[0])
     return [np.concatenate(column) for column in zip(*pieces, strict=True)] or [np.zeros(0, np.int64)] * count
 
 
