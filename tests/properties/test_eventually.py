@@ -160,7 +160,7 @@ Again: gapless explore ewd840.py""",
   3. give_way(process=0)     place[0] YIELDING → WAITING, turn 0 → 1
   For ever, nothing happens any more.
 
-No call of raise_flag, give_way, enter, finish or lower_flag is possible there.
+No call of raise_flag, give_way, enter, finish or lower_flag is possible there, of those that the bound tries.
 Here: place[0] = WAITING.
 Consequence: a process waits for ever while the other one comes and goes.
 Again: gapless explore peterson.py""",

@@ -63,7 +63,8 @@ def _reason(found: ClaimResult, lasso: Lasso) -> str:
     """The reason why it is never done, though all that the claim assumes is so."""
     fair = _listed([step.__name__ for step in found.claim.fair])
     if not lasso.loop:
-        return f"No call of {fair} is possible there." if fair else "No step is possible there."
+        what = f"No call of {fair}" if fair else "No step"
+        return f"{what} is possible there, of those that the bound tries."
     if not fair:
         return "Some step is always taken, and it is never done."
     return f"The run is fair: each call of {fair} is taken on the way round, or is not possible somewhere on it."
