@@ -149,6 +149,7 @@ def test_a_log_of_another_cluster_accuses_no_broker(tmp_path: Path) -> None:
             '{"op":"commit","p":"p","txn":1,"res":"ok"}\n{"op":"read","offsets":7}',
             "line 2: offsets is 7, expected a list",
         ),
+        ('{"op":"commit","p":"p","txn":1,"res":"ok"}\n\n\r\n{"op":"abort","p":"p"}', "line 4: abort without "),
         ('{"op":"position","c":"c","topic":"t","partition":0,"offset":7}', "line 1: position without session"),
         ("op;topic\nsend;t", "line 1: expected a JSON object in each line, .* this is no JSON: op;topic"),
         ('{"op":"send","txn":1.5}', "line 1: txn is 1.5, expected a whole number"),

@@ -16,7 +16,15 @@ import pyarrow.json as pj
 
 from gapless.traces.judging.building import Ints
 from gapless.traces.problems import Unreadable, side_file_problem
-from gapless.traces.sources.kafka.clients.log_lines import LISTS, NUMBERS, OPS, TEXTS, bad_line, first_incomplete
+from gapless.traces.sources.kafka.clients.log_lines import (
+    LISTS,
+    NUMBERS,
+    OPS,
+    TEXTS,
+    bad_line,
+    first_incomplete,
+    line_numbers,
+)
 from gapless.traces.sources.kafka.clients.sessions import ReaderSessions, reader_sessions
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.log.tables import Flags
@@ -101,13 +109,13 @@ def client_log(path: Path) -> AnswerLog:
         raise side_file_problem("client log", path, Unreadable(bad_line(path, problem))) from problem
     is_op = {op: _is(rows["op"], op) for op in OPS}
     missing = {name: _compute.is_null(rows[name]).to_numpy() for name in (*TEXTS, *NUMBERS, *LISTS)}
-    if reason := first_incomplete(is_op, missing, _is(rows["res"], "ok")):
+    line = line_numbers(path, rows.num_rows)
+    if reason := first_incomplete(is_op, missing, _is(rows["res"], "ok"), line):
         raise side_file_problem("client log", path, Unreadable(reason))
-    return _columns(path, rows, is_op)
+    return _columns(path, rows, is_op, line)
 
 
-def _columns(path: Path, rows: Any, is_op: dict[str, Flags]) -> AnswerLog:
-    line = np.arange(1, rows.num_rows + 1)
+def _columns(path: Path, rows: Any, is_op: dict[str, Flags], line: Ints) -> AnswerLog:
     numbers = {name: _numbers(rows[name]) for name in NUMBERS}
     is_ok = _is(rows["res"], "ok")
     topics, topic = _codes(rows["topic"])
@@ -127,12 +135,16 @@ def _columns(path: Path, rows: Any, is_op: dict[str, Flags]) -> AnswerLog:
     sessions, session = reader_sessions(
         {name: flags & committed for name, flags in is_op.items()}, consumer, place, numbers
     )
+    sessions = sessions._replace(line=np.append(line, NONE)[np.maximum(sessions.line, 0) - 1])
+    by_all = np.zeros(int(line[-1]) + 1, np.bool_)
+    by_all[line] = _is(rows["acks"], *BY_ALL)
+    groups = _groups(rows["group"], places, place, is_op, numbers["offset"])
     received = AnsweredRecords(consumer, place, numbers["offset"], line, numbers["epoch"], session)
     return AnswerLog(
         path, places, clients, ends, end_line, [*consumers, "a consumer"], records.of(sent),
         records.of(sent & (ends[client] >= 0) & (numbers["txn"] > 0) & named),
         _received(received, is_op["received"] & committed, is_op["read"] & committed, rows["offsets"].combine_chunks()),
-        sessions, _is(rows["acks"], *BY_ALL), _groups(rows["group"], places, place, is_op, numbers["offset"]),
+        sessions, by_all, groups._replace(line=line[groups.line - 1]),
     )  # fmt: skip
 
 

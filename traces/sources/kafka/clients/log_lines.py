@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gapless.traces.judging.building import Ints
 from gapless.traces.problems import shown
 from gapless.traces.sources.kafka.log.tables import Flags
 
@@ -32,6 +33,7 @@ OPS: Mapping[str, tuple[str, ...]] = {
 """The kinds of answers that are read, by `op`, with the fields that each must have."""
 OK = ("send",)
 """Answers that need all their fields only if they are `ok`."""
+NEWLINE, RETURN = b"\n\r"
 LONG = 60
 """Characters of a value that a message shows."""
 EXAMPLE = '{"op":"send","res":"ok","topic":"t","partition":0,"offset":7}'
@@ -87,15 +89,25 @@ def _value(value: bytes | str) -> str:
     return text if len(text) <= LONG else f"{text[:LONG]}…"
 
 
-def first_incomplete(is_op: Mapping[str, Flags], missing: Mapping[str, Flags], is_ok: Flags) -> str:
+def line_numbers(path: Path, count: int) -> Ints:
+    """Return the number of each line that is not blank, of which a file has `count`."""
+    data = np.memmap(path, np.uint8, "r")
+    ends = np.append(np.flatnonzero(data == NEWLINE), len(data))
+    begins = np.append(0, ends[:-1] + 1)
+    blank = (ends <= begins) | ((ends == begins + 1) & (data[np.minimum(begins, len(data) - 1)] == RETURN))
+    found = np.flatnonzero(~blank) + 1
+    return found if len(found) == count else np.arange(1, count + 1)
+
+
+def first_incomplete(is_op: Mapping[str, Flags], missing: Mapping[str, Flags], is_ok: Flags, line: Ints) -> str:
     """Return a sentence on the first answer that lacks a field, or on a log without answers; empty if all are whole.
 
-    `is_op`, `missing`: of each line, by kind and by field · `is_ok`: the request succeeded.
+    `is_op`, `missing`: of each line, by kind and by field · `is_ok`: the request succeeded · `line`: its number.
     """
     if not any(flags.any() for flags in is_op.values()):
         return f"no line is an answer: expected op {', '.join(OPS)} in some line, such as {EXAMPLE}; {PAGE}"
     found = [
-        (int(np.flatnonzero(bad)[0]) + 1, op, name)
+        (int(line[np.flatnonzero(bad)[0]]), op, name)
         for op, names in OPS.items()
         for name in names
         if (bad := is_op[op] & missing[name] & (is_ok if op in OK and name != "res" else True)).any()

@@ -105,7 +105,7 @@ class ViewJudge:
         self, viewed: ViewedPartition, row: AnsweredRecords, made: SentTraces, number: int, departure: Departure
     ) -> None:
         offset, line, client = (int(column[0]) for column in (row.offset, row.line, row.client))
-        by_all, batch = bool(self.log.by_all[line - 1]), int(made.batch[number])
+        by_all, batch = bool(self.log.by_all[line]), int(made.batch[number])
         reason = self._loss(viewed, offset, batch, by_all=by_all)
         name = self.log.transactions[client]
         what = f"line {line:,} of {shown(self.log.path.name)}: {shown(name)} has the answer that a record lies at"
