@@ -28,7 +28,8 @@ from gapless.spec import catalog
 from gapless.spec.catalog import Spec, State, spec_from
 from gapless.spec.language import Bound, Map, Refused, every_map
 
-WORK = 400_000  # Z3's own measure of work that one obligation may cost: what is not proved by then is unknown
+WORK = 100_000  # Z3's own measure of work that one obligation may cost: what is not proved by then is unknown
+READING = 20_000  # the same of one step that is read: most of what is read wrongly is found out by far less
 WINDOW, VALUES = range(-1, 4), 9  # keys and numbers among which examples are looked for
 STATES = 60  # that are explored of one spec
 READ = 4  # steps of one spec, taken or refused, of which Z3 is asked whether they are read so
@@ -197,7 +198,7 @@ def _read(spec: Spec, name: str, before: State, args: tuple[int, ...]) -> None:
         for way in ways
         if way.accepted == (after is not None)
     ]
-    if ask((*same, z3.Or(reads)), work=WORK).verdict == "unsat":
+    if ask((*same, z3.Or(reads)), work=READING).verdict == "unsat":
         raise Disagreement(f"{name}{args} in {before} is read otherwise: it comes to {after}")
 
 

@@ -12,6 +12,7 @@ import pytest
 import z3
 
 from gapless.properties.exploration.search import explore
+from gapless.properties.faults.planted.fault_injection import replacing
 from gapless.properties.proof import counterexamples, induction
 from gapless.properties.proof.terms import counts
 from gapless.properties.proof.terms.counts import PAIRS, CountedRange, CountedSet, Logic
@@ -229,3 +230,14 @@ def test_a_count_is_swept(tmp_path: Path) -> None:
 
     assert counterexample(few, state) == {"term": 4, "candidate": 2}
     assert counterexample(few, spec.initial) is None
+
+
+def test_terms_are_looked_through_once(tmp_path: Path) -> None:
+    """Behind a proof that counts, questions of the same terms cost no more time."""
+    spec = made(tmp_path)
+    asked = [one.question().terms for one in induction.obligations(spec)]
+    counted = [counts.are_counted(terms) for terms in asked]
+    assert any(counted)
+    assert not counts.are_counted([z3.Int("a") < z3.Int("b")])
+    with replacing(z3, "is_quantifier", None):
+        assert [counts.are_counted(terms) for terms in asked] == counted

@@ -142,14 +142,33 @@ def _laws() -> Iterator[Any]:
     yield z3.ForAll([a, low, high, end], follows, patterns=[z3.MultiPattern(one.count, longer)])
 
 
+_known: dict[int, tuple[Any, bool]] = {}
+"""Terms by Z3's number, and whether something is counted in them. They are kept, or a number would be another's."""
+
+KEPT = 100_000  # terms
+
+
 def are_counted(terms: Sequence[Any]) -> bool:
-    """True if something is counted in some terms; they are looked through once anything was."""
-    seen, pending = set[int](), list(terms) if _count.cache_info().currsize else []
+    """True if something is counted in some terms; they are looked through once anything was, and each term once."""
+    if not _count.cache_info().currsize:
+        return False
+    if len(_known) > KEPT:
+        _known.clear()
+    return any(_is_counted(term) for term in terms)
+
+
+def _is_counted(term: Any) -> bool:
+    """True if something is counted in a term."""
+    pending = [term]
     while pending:
-        term = pending.pop()
-        if term.get_id() not in seen:
-            seen.add(term.get_id())
-            if z3.is_app(term) and term.decl().eq(_count()):
-                return True
-            pending += [term.body()] if z3.is_quantifier(term) else term.children()
-    return False
+        one = pending[-1]
+        if one.get_id() in _known:
+            pending.pop()
+            continue
+        parts = [one.body()] if z3.is_quantifier(one) else one.children()
+        if unknown := [part for part in parts if part.get_id() not in _known]:
+            pending += unknown
+            continue
+        is_one = z3.is_app(one) and one.decl().eq(_count())
+        _known[one.get_id()] = one, is_one or any(_known[part.get_id()][1] for part in parts)
+    return _known[term.get_id()][1]
