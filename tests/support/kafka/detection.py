@@ -41,15 +41,23 @@ LAWFUL_OF_OLD = frozenset({"marker_coordinator_back", "marker_epoch"})
 """Faults that released versions have by themselves: anomalies."""
 ANOTHER_FOLDER = frozenset({"two_folders"})
 """Faults that only the folder above shows."""
+ALIKE = frozenset({"decision_of_another_id"})
+"""Faults that leave a marker too many, where markers of one epoch are known by their order alone."""
 LOST = frozenset({"cut_batches", "cut_last", "epochs_missing", "snapshot_beyond"})
 """Faults at the end of a log that was not stopped in order: that much may be lost, or not yet written."""
 MOVED = "clients may move a log's start, and a kill takes the new start back, and not where its first epoch begins"
+CLEANED = "its decision was cleaned out of the table, and the next marker of its producer ends both"
 ARGUED = {
     ("marker_of_another", ""): "the next marker of its producer ends both; how soon others are forgotten is a setting",
     ("epochs_late", ""): MOVED,
     ("epochs_missing", ""): MOVED,
     ("watermark_behind", "3.3.2-retention-live"): "it lies below the log's start, where the start is what departs",
     ("epochs_swapped", "4.3.0-kills"): "the broker was killed, and the log may have lost its end",
+    ("marker_is_a_record", "3.9.2-coordinators"): CLEANED,
+    (
+        "marker_before_its_records",
+        "",
+    ): "by protocol 1 its records then are of the next transaction",
     ("shift_base", "3.3.2-retention-live"): "of the first batch of a log, whose epoch then begins at another offset",
 }
 """Reasons for which a fault is not found, or elsewhere: by kind, and the recording if it is not so in all."""
@@ -102,7 +110,9 @@ def outcome(label: Label, source: Path, name: str, report: Report) -> Outcome:
             return Outcome.PLACED if placed else Outcome.ELSEWHERE
     elif label.kind in LAWFUL_OF_OLD and report.anomalies:
         return Outcome.ANOMALY
-    elif report.verdict != "conforms" and (label.tail or label.kind in ANOTHER_FOLDER or not files.is_stopped(source)):
+    elif report.verdict != "conforms" and (
+        label.tail or label.kind in ANOTHER_FOLDER | ALIKE or not files.is_stopped(source)
+    ):
         return Outcome.DOUBTED
     return Outcome.EQUIVALENT if argued(label, name) else Outcome.MISSED
 
@@ -164,9 +174,10 @@ Made by `python -m tests.support.kafka.detection --write`. Each kind is planted 
 place of one, under a checksum that is right where the kind says so.
 
 *Detected*: the directory departs; or it is inconclusive where the broker was not stopped in order and power may have
-been lost there, and where a partition lies twice; or there is an anomaly where released versions do that. *Placed*: of
-those that depart, a finding has the file, and in logs and indexes the byte. A row of the coordinators' table that is
-wrong shows there or in the next two rows of its id, or in a partition that its producer wrote to.
+been lost there, where a partition lies twice, and where markers may be taken for one another; or there is an anomaly
+where released versions do that. *Placed*: of those that depart, a finding has the file, and in logs and indexes the
+byte. A row of the coordinators' table that is wrong shows there or in the next two rows of its id, or in a partition
+that its producer wrote to.
 
 `--kinds` renews the figures of some kinds.
 """

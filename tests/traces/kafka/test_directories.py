@@ -114,7 +114,9 @@ def test_processes_find_what_one_finds() -> None:
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", sorted({*by_day(list(FAULTS)), "checksum_bit", "sequence_gap", "snapshot_damaged"}))
+@pytest.mark.parametrize(
+    "kind", sorted({*by_day(list(FAULTS), 1 / 8), "checksum_bit", "sequence_gap", "snapshot_damaged"})
+)
 @pytest.mark.parametrize("name", NAMES if NIGHT else ("3.5.2-policy-turns", "4.4.0-kill"))
 def test_a_fault_is_found_where_it_lies(name: str, kind: str, tmp_path: Path) -> None:
     source = recording(name) / "n1"
