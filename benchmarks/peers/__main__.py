@@ -1,4 +1,4 @@
-"""One table: how much processor time Stateright and ours take for the states of two specs, in one run, in turn.
+"""Two tables: how much processor time Stateright and ours take for the states of two specs, in one run, in turn.
 
     python -m benchmarks.peers [--runs 5]
 
@@ -9,7 +9,7 @@ models ask all of them, ours those that look at what the step wrote. Stateright 
 searches once more where something is broken. Ours does more: it judges states beyond the bound, too, holds the step
 properties of every accepted call, counts every refusal by its rule, tells states apart by all of their bits and not by
 a hash, and looks for states that are never left. Ours is measured from the spec to the verdict, its code compiled
-before. Needs cargo, which fetches Stateright.
+before. The second table is about whole commands (`commands.py`). Needs cargo, which fetches Stateright.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.peers import commands
 from gapless.entry import work_steadily
 from gapless.properties.exploration.bounds import Bound, bound_of, untouched
 from gapless.properties.exploration.search import Exploration, explore
@@ -110,6 +111,7 @@ def main() -> None:
         for one in every:
             one.run()
     show(every)
+    Console(width=120).print(commands.measured(BUILT, runs))
 
 
 def show(every: Sequence[PeerComparison]) -> None:

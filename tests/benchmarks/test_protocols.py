@@ -14,7 +14,7 @@ from tests.support.night import NIGHT, by_day
 SUITE = protocols.suite()
 LONG = ("paxos_commit",)  # whose proof takes a quarter of a minute: at night
 every = pytest.mark.parametrize("protocol", SUITE.values(), ids=SUITE)
-some = pytest.mark.parametrize("protocol", by_day([*SUITE.values()], share=1 / 3), ids=by_day([*SUITE], share=1 / 3))
+some = pytest.mark.parametrize("protocol", by_day([*SUITE.values()], share=1 / 4), ids=by_day([*SUITE], share=1 / 4))
 
 
 def test_the_suite_has_every_file() -> None:
