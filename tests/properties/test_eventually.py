@@ -146,7 +146,7 @@ REFUTED = {
   3. pass_on(node=1)   token 1 → 0
   4. start_round()     token 0 → 2
 
-The run is fair: each call of start_round or pass_on is taken on the way round, or is not possible somewhere on it.
+Fair: each call of start_round or pass_on that the bound tries is taken on the way round, or is not possible somewhere.
 Here: token = 2.
 Consequence: all have done their work, and no one reads the results.
 Again: gapless explore ewd840.py""",

@@ -67,7 +67,7 @@ def _reason(found: ClaimResult, lasso: Lasso) -> str:
         return f"{what} is possible there, of those that the bound tries."
     if not fair:
         return "Some step is always taken, and it is never done."
-    return f"The run is fair: each call of {fair} is taken on the way round, or is not possible somewhere on it."
+    return f"Fair: each call of {fair} that the bound tries is taken on the way round, or is not possible somewhere."
 
 
 def _listed(names: Sequence[str], last: str = " or ") -> str:
