@@ -92,9 +92,7 @@ def explore(
     code = summary.exit_code(found)
     with printing(code):
         if json:
-            from gapless.properties.exploration import json_report  # which takes long to load
-
-            write(json, json_report.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
+            _write_json(found, json)
         if graph:
             _draw(found, graph)
         if str(json) != "-":
@@ -112,6 +110,12 @@ def _require_picture(graph: Path | None, count: int) -> None:
         state_diagram.kind(graph, count)
     except state_diagram.NoPicture as error:
         raise failed(str(error)) from None
+
+
+def _write_json(found: Sequence[Exploration], json: Path) -> None:
+    from gapless.properties.exploration import json_report
+
+    write(json, json_report.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
 
 
 def _draw(found: Sequence[Exploration], graph: Path) -> None:
