@@ -55,7 +55,7 @@ OnCompile = Callable[[str], None]
 
 PROGRESS_EVERY = 500  # states
 STATES = 8_000_000  # states that are kept, unless the user allows more
-SHORT = 5_000  # calls that plain functions try before anybody asks whether there is native code
+SHORT = 20_000  # calls that plain functions try before anybody asks whether there is native code
 PATIENCE = 1_000_000  # calls that they try before native code is made
 
 

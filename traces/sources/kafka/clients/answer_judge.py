@@ -20,8 +20,9 @@ from gapless.traces.sources.kafka.clients.client_log import AnsweredRecords, Ans
 from gapless.traces.sources.kafka.clients.group_judge import GroupJudge
 from gapless.traces.sources.kafka.clients.outcomes import EPOCH, PRODUCER, AnsweredBatches, Reach, answered_batches
 from gapless.traces.sources.kafka.clients.replaying import departing
-from gapless.traces.sources.kafka.clients.view_judge import ViewedPartition, ViewJudge, place_of
+from gapless.traces.sources.kafka.clients.view_judge import ViewedPartition, ViewJudge, ends_early, place_of
 from gapless.traces.sources.kafka.files.directory import SegmentFiles
+from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
 from gapless.traces.sources.kafka.judging.event_order import EventOrder
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace
@@ -45,12 +46,13 @@ class AnswerTraces(NamedTuple):
 
 
 class AnswerJudge:
-    """Judges all answers."""
+    """Judges all answers. `undecided`: records that were received before they were decided, with their lines."""
 
     def __init__(self, log: AnswerLog, found: LogFindings, options: Options) -> None:
         self.log, self.found, self.options = log, found, options
         self.views = ViewJudge(log, found, options)
         self.compared = 0
+        self.undecided: list[tuple[PartitionName, PlacedDeparture, int]] = []
 
     def judge(self, places: Sequence[PartitionPlace], judged: JudgedTraces) -> None:
         """Judge the answers about these partitions, and about groups that were judged. Raises OSError."""
@@ -65,6 +67,7 @@ class AnswerJudge:
                     "was created only once"
                 )
         self.views.finish()
+        self._finish()
         groups = GroupJudge(self.log, self.found, self.options, self.views.last)
         for group in judged.groups or ():
             copies = [one for one in places if one.name == group.partition]
@@ -130,10 +133,27 @@ class AnswerJudge:
                 f"The answer is in line {line:,} of {shown(self.log.path.name)}: {shown(name)} {answered}.",
             )
             where = place_of(placed.terms.folder, batches, offset)
-            self.found.report(
-                PlacedDeparture(placed.terms.name, str(placed.name), offset, where, one.departure, batch=also,
-                                client=str(self.log.path))
-            )  # fmt: skip
+            departed = PlacedDeparture(
+                placed.terms.name, str(placed.name), offset, where, one.departure, batch=also, client=str(self.log.path)
+            )
+            if batches.marker[traces.batch[one.number]] == NONE:
+                self.undecided.append((placed.name, departed, line))
+            else:
+                self.found.report(departed)
+
+    def _finish(self) -> None:
+        """Report records that were received too early, if a later send is in the logs: then they lay there by then.
+
+        A log of consumers alone has no sends, and is taken to end before the directory was left.
+        """
+        doubted = dict[PartitionName, int]()
+        for name, departed, line in self.undecided:
+            if 0 < self.views.last < line:
+                doubted.setdefault(name, line)
+            else:
+                self.found.report(departed)
+        for name, line in doubted.items():
+            self.found.doubt(f"{name}: {ends_early(self.log, line)}")
 
 
 def is_first(placed: PartitionPlace) -> bool:

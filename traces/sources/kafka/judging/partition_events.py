@@ -158,8 +158,8 @@ def _inferred(part: SegmentPart, found: Scan, epoch: Ints, since: Ints) -> tuple
 
 
 def _may_move(part: SegmentPart) -> bool:
-    """True if clients may have moved the start of the log, which only the epochs tell."""
-    return not (part.terms.is_whole and part.terms.compacted)
+    """True if clients may have moved the start of the log, which only the epochs tell: not of Kafka's own topics."""
+    return part.terms.checked or not part.terms.is_whole
 
 
 def _add_indexes(order: EventOrder, part: SegmentPart, found: Scan, end: int) -> None:
