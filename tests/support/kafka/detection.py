@@ -243,9 +243,9 @@ def page(trials: Sequence[Trial], before: str = "") -> str:
     of = sum(kept.outcomes.values(), Counter[Outcome]())
     faulty, departs = of.total() - of[Outcome.EQUIVALENT], of[Outcome.PLACED] + of[Outcome.ELSEWHERE]
     detected, placed = _share(faulty - of[Outcome.MISSED], faulty), _share(of[Outcome.PLACED], departs)
-    found = f"{faulty - of[Outcome.MISSED]:,} of {faulty:,} faults are detected ({detected:.1%})"
+    found = f"{faulty - of[Outcome.MISSED]:,} of {faulty:,} faults are detected ({detected:.2%})"
     kinds_of = f"They are of {len(kept.outcomes)} kinds, in {kept.directories} directories"
-    place = f"{of[Outcome.PLACED]:,} of {departs:,} at the right place ({placed:.1%})"
+    place = f"{of[Outcome.PLACED]:,} of {departs:,} at the right place ({placed:.2%})"
     lines = [
         *INTRODUCTION.splitlines(),
         "",

@@ -142,9 +142,9 @@ def test_the_page_of_faults_says_how_many_are_detected_and_placed() -> None:
         ]
     ]
     text = page(trials)
-    assert "9 of 10 faults are detected (90.0%), and 6 of 7 at the right place (85.7%)." in text
+    assert "9 of 10 faults are detected (90.00%), and 6 of 7 at the right place (85.71%)." in text
     assert "- cut, 1: it may be lost\n" in text
     assert "| drop | 8 | 6 | 1 |  | 1 |  |  |\n" in text
     renewed = page([Trial("a/n1", "cut", Outcome.PLACED, 7, "")], text)
-    assert "9 of 9 faults are detected (100.0%), and 7 of 8 at the right place (87.5%)." in renewed
+    assert "9 of 9 faults are detected (100.00%), and 7 of 8 at the right place (87.50%)." in renewed
     assert "it may be lost" not in renewed
