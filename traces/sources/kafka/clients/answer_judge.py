@@ -19,14 +19,13 @@ from gapless.traces.problems import shown
 from gapless.traces.sources.kafka.clients.client_log import AnsweredRecords, AnswerLog
 from gapless.traces.sources.kafka.clients.group_judge import GroupJudge
 from gapless.traces.sources.kafka.clients.outcomes import EPOCH, PRODUCER, AnsweredBatches, Reach, answered_batches
-from gapless.traces.sources.kafka.clients.replaying import departing
 from gapless.traces.sources.kafka.clients.view_judge import ViewedPartition, ViewJudge, ends_early, place_of
 from gapless.traces.sources.kafka.files.directory import SegmentFiles
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
 from gapless.traces.sources.kafka.judging.event_order import EventOrder
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace
-from gapless.traces.sources.kafka.transactions.traces import JudgedTraces
+from gapless.traces.sources.kafka.transactions.traces import JudgedTraces, departing
 
 SPEC = SPECS["kafka_transaction"]
 NONE = -1
@@ -124,7 +123,7 @@ class AnswerJudge:
 
     def _replay(self, placed: PartitionPlace, batches: AnsweredBatches, traces: AnswerTraces) -> None:
         events, starts = _events(batches, traces)
-        for one in departing(SPEC, events, starts, self.found, self.options):
+        for one in departing(events, starts, self.found, self.options):
             _, offset, answer, client, line = (int(column[one.number]) for column in traces)
             name = self.log.consumers[client] if answer == NONE else self.log.transactions[client]
             answered = "received it" if answer == NONE else f"has the answer that its {ENDS[answer]} succeeded"

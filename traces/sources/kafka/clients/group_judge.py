@@ -19,7 +19,6 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named
 from gapless.traces.sources.kafka.clients.client_log import AnswerLog
 from gapless.traces.sources.kafka.clients.losses import permitted_loss
-from gapless.traces.sources.kafka.clients.replaying import DepartingTrace, departing
 from gapless.traces.sources.kafka.clients.view_judge import FOREIGN, ends_early
 from gapless.traces.sources.kafka.files.names import OFFSETS_TOPIC
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
@@ -28,7 +27,7 @@ from gapless.traces.sources.kafka.transactions.copies import PartitionPlace
 from gapless.traces.sources.kafka.transactions.judge import place_of
 from gapless.traces.sources.kafka.transactions.offset_events import LAST
 from gapless.traces.sources.kafka.transactions.offset_judge import dense_events
-from gapless.traces.sources.kafka.transactions.traces import JudgedGroups
+from gapless.traces.sources.kafka.transactions.traces import DepartingTrace, JudgedGroups, departing
 
 SPEC = SPECS["group_offsets"]
 COMMIT, WAIT, MARK, TOMBSTONE, RECEIVE = (
@@ -71,7 +70,7 @@ class GroupJudge:
             return
         self.compared += len(asked.trace)
         events, starts, at, traces = _with_answers(group, asked)
-        for one in departing(SPEC, events, starts, self.found, self.options, dense_events(events, starts)):
+        for one in departing(events, starts, self.found, self.options, dense_events(events, starts)):
             self._report(group, copies, int(traces[one.number]), int(at[one.event]), one)
 
     def finish(self, *, is_ours: bool) -> None:

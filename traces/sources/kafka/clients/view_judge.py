@@ -17,7 +17,6 @@ from gapless.traces.report.values import Where
 from gapless.traces.sources.kafka.clients.client_log import AnsweredRecords, AnswerLog
 from gapless.traces.sources.kafka.clients.losses import permitted_loss
 from gapless.traces.sources.kafka.clients.outcomes import CONTROL, LAST, LEADER, POSITION, SEGMENT, AnsweredBatches
-from gapless.traces.sources.kafka.clients.replaying import departing
 from gapless.traces.sources.kafka.clients.view_traces import (
     NONE,
     Runs,
@@ -28,6 +27,7 @@ from gapless.traces.sources.kafka.clients.view_traces import (
 )
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
 from gapless.traces.sources.kafka.transactions.gathering import PartitionPlace
+from gapless.traces.sources.kafka.transactions.traces import departing
 
 SPEC = SPECS["partition_client"]
 ONCE = catalog.rule("partition_client/reader-receives-a-record-once").id
@@ -97,7 +97,7 @@ class ViewJudge:
         is_record = batches.is_record(made.batch)
         self.there += int(is_record.sum())
         self.last = max(self.last, int(sent.line[is_record].max(initial=0)))
-        for one in departing(SPEC, made.events, made.starts, self.found, self.options):
+        for one in departing(made.events, made.starts, self.found, self.options):
             row = sent.of(np.array([one.number]))
             self._judge_lost(viewed, row, made, one.number, one.departure)
 
@@ -166,7 +166,7 @@ class ViewJudge:
             return
         begin = 0 if begins_with_log else int(rows.offset[0])
         events = session_trace(committed, begin, int(sessions.stop[session]), rows.offset)
-        for one in departing(SPEC, events, np.array([0, len(events.action)]), self.found, self.options):
+        for one in departing(events, np.array([0, len(events.action)]), self.found, self.options):
             self._judge_departed(viewed, session, rows, one.departure)
 
     def _judge_departed(

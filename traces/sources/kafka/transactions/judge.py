@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import ASSUMED
-from gapless.traces.judging import building
 from gapless.traces.judging.building import Ints
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernels import ReplayResult, kernel
+from gapless.traces.replay.kernels import ReplayResult
 from gapless.traces.report.pictures.lanes import TransactionLanes
 from gapless.traces.report.values import Where
 from gapless.traces.sources.kafka.files.names import TRANSACTION_TOPIC, PartitionName
@@ -21,7 +17,6 @@ from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDep
 from gapless.traces.sources.kafka.joining.places import PlaceFinder
 from gapless.traces.sources.kafka.joining.states import some
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
-from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.transactions.hazards import waiting_ids
 from gapless.traces.sources.kafka.transactions.lanes import BEFORE, BEHIND, LaneName, lanes_of
 from gapless.traces.sources.kafka.transactions.leftovers import Leftovers
@@ -29,7 +24,13 @@ from gapless.traces.sources.kafka.transactions.markers import MarkerTable
 from gapless.traces.sources.kafka.transactions.partitions import PartitionItems, Replica
 from gapless.traces.sources.kafka.transactions.table import CoordinatorTable
 from gapless.traces.sources.kafka.transactions.trace_events import TraceEvents, TraceMaker
-from gapless.traces.sources.kafka.transactions.traces import JudgedTraces, TraceBlock
+from gapless.traces.sources.kafka.transactions.traces import (
+    DepartingTrace,
+    JudgedTraces,
+    TraceBlock,
+    departures,
+    replayed,
+)
 
 SPEC = SPECS["kafka_transaction"]
 PARTS = 8
@@ -81,15 +82,10 @@ class IdJudge:
                 self.found.hazards.append(WaitingTransaction(name, one.rule, offset, where, one.age))
 
     def _replay(self, judged: JudgedTraces, made: TraceEvents) -> None:
-        of, count = kernel(SPEC, self.options.ignored), self.table.count
-        replayed = of.replay(
-            made.starts, made.events.action, made.events.args, building.states(SPEC, count),
-            origins=np.zeros(count, np.int64), widths=made.parts.widths, profile=self.options.profile,
-        )  # fmt: skip
-        self.found.cover(SPEC.name, counts(SPEC, replayed.covered))
-        self._count_anomalies(made, replayed)
-        for trace in np.flatnonzero(replayed.bad_at >= 0).tolist():
-            self._again(judged, made, trace)
+        found = replayed(made.events, made.starts, made.parts.widths, self.found, self.options)
+        self._count_anomalies(made, found)
+        for one in departures(found, made.events, made.starts, self.options):
+            self._report(judged, made, one)
 
     def _count_anomalies(self, made: TraceEvents, replayed: ReplayResult) -> None:
         for number, deviation in enumerate(SPEC.deviations):
@@ -100,21 +96,16 @@ class IdJudge:
                 count = int(replayed.deviated[number])
                 self.found.anomaly(SPEC.name, name, count, self.names[trace], offset, where)
 
-    def _again(self, judged: JudgedTraces, made: TraceEvents, trace: int) -> None:
-        """Replay a trace by the plain functions, and report how it departs."""
-        (low, high), name = made.starts[trace : trace + 2].tolist(), self.names[trace]
-        events = some(made.events, low, high)
-        outcome = replay(SPEC, SPEC.initial, events, profile=self.options.profile, ignored=self.options.ignored)
-        departure = outcome.departure
-        if departure is None:
-            return
-        where, offset, partition = self._place(made, trace, low + departure.number - 1)
+    def _report(self, judged: JudgedTraces, made: TraceEvents, one: DepartingTrace) -> None:
+        """Report how a trace departs."""
+        trace, departure, name = one.number, one.departure, self.names[one.number]
+        where, offset, partition = self._place(made, trace, one.event)
         if departure.rule.endswith(f"/{ASSUMED}"):
             self.found.doubt(f"{name} is judged up to {where.file}+{where.offset}: from there on its offsets go back")
             return
         judged.departed.add(name)
         parts = tuple(self._parts(made, trace))
-        picture = self._picture(made, trace, low + departure.number - 1)
+        picture = self._picture(made, trace, one.event)
         self.found.report(PlacedDeparture(name, partition, offset, where, departure, picture, parts))
 
     def _picture(self, made: TraceEvents, trace: int, bad: int) -> TransactionLanes:

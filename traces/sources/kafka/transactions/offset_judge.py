@@ -8,21 +8,22 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.judging import building
 from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.kafka.files.names import OFFSETS_TOPIC, PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
-from gapless.traces.sources.kafka.joining.states import some
 from gapless.traces.sources.kafka.judging.offset_piece import OffsetPiece
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
-from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems
 from gapless.traces.sources.kafka.transactions.judge import place_of
 from gapless.traces.sources.kafka.transactions.offset_events import offset_events
-from gapless.traces.sources.kafka.transactions.traces import JudgedGroups, JudgedTraces, TraceBlock
+from gapless.traces.sources.kafka.transactions.traces import (
+    DepartingTrace,
+    JudgedGroups,
+    JudgedTraces,
+    TraceBlock,
+    departing,
+)
 
 SPEC = SPECS["group_offsets"]
 WITH_PRODUCER = tuple(name for name, arguments in SPEC.parameters.items() if "pid" in arguments)
@@ -59,31 +60,22 @@ class OffsetJudge:
             judged.groups.append(JudgedGroups(replica.name, replica.parts, replica.start, self.names, made))
         if exported:
             judged.blocks.append(TraceBlock(self.names, made.starts, made.events, np.clip(made.at, 0, self.last)))
-        dense, widths = dense_events(made.events, made.starts)
-        replayed = kernel(SPEC, self.options.ignored).replay(
-            made.starts, dense.action, dense.args, building.states(SPEC, len(self.names)),
-            origins=np.zeros(len(widths), np.int64), widths=widths, profile=self.options.profile,
-        )  # fmt: skip
-        self.found.cover(SPEC.name, counts(SPEC, replayed.covered))
-        for trace in np.flatnonzero(replayed.bad_at >= 0).tolist():
-            self._again(judged, trace)
+        dense = dense_events(made.events, made.starts)
+        for one in departing(made.events, made.starts, self.found, self.options, dense):
+            self._report(judged, one)
 
     @property
     def last(self) -> int:
         """The position of the last record."""
         return int(self.replica.piece.offsets.at.max())
 
-    def _again(self, judged: JudgedTraces, trace: int) -> None:
-        """Replay a trace by the plain functions, and report how it departs."""
-        (low, high), name = self.made.starts[trace : trace + 2].tolist(), self.names[trace]
-        events = some(self.made.events, low, high)
-        outcome = replay(SPEC, SPEC.initial, events, profile=self.options.profile, ignored=self.options.ignored)
-        if (departure := outcome.departure) is None:
-            return
+    def _report(self, judged: JudgedTraces, one: DepartingTrace) -> None:
+        """Report how a trace departs."""
+        name = self.names[one.number]
         judged.departed.add(name)
-        offset = min(int(self.made.at[low + departure.number - 1]), self.last)
+        offset = min(int(self.made.at[one.event]), self.last)
         where = place_of(self.replica.parts, offset)
-        self.found.report(PlacedDeparture(name, str(self.replica.name), offset, where, departure))
+        self.found.report(PlacedDeparture(name, str(self.replica.name), offset, where, one.departure))
 
 
 def dense_events(events: Events, starts: Ints) -> tuple[Events, Ints]:

@@ -1,19 +1,23 @@
-"""The traces over several partitions that a check has judged: transactional ids, and offsets of groups."""
+"""The traces over several partitions that a check judges: transactional ids, offsets of groups, answers to clients."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from gapless.traces.judging import building
 from gapless.traces.judging.building import Events, Ints
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import life
+from gapless.traces.replay.exact import Departure, life, replay
+from gapless.traces.replay.kernels import ReplayResult, kernel
 from gapless.traces.sources.kafka.files.names import PartitionName
+from gapless.traces.sources.kafka.joining.findings import LogFindings
 from gapless.traces.sources.kafka.joining.states import some
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
+from gapless.traces.sources.kafka.judging.producer_pieces import counts
 from gapless.traces.sources.kafka.transactions.offset_events import OffsetEvents
 
 STEPS = 60
@@ -79,3 +83,52 @@ def _life_of(events: Events, starts: Ints, trace: int, options: Options) -> list
     shown = some(events, low, min(high, low + STEPS))
     found = life(events.spec, shown, profile=options.profile, ignored=options.ignored)
     return [*found, f"     and {high - low - STEPS:,} more steps"] if high - low > STEPS else found
+
+
+class DepartingTrace(NamedTuple):
+    """A trace that departs. `event`: the number among all events of the one that does."""
+
+    number: int
+    event: int
+    departure: Departure
+
+
+def departing(
+    events: Events, starts: Ints, found: LogFindings, options: Options, dense: tuple[Events, Ints] | None = None
+) -> Iterator[DepartingTrace]:
+    """Replay all traces, and yield those that depart.
+
+    `dense`: the same events with the keys of Maps counted from 0, and how many each trace has; else they have one.
+    """
+    count = len(starts) - 1
+    if count:
+        counted, widths = dense or (events, np.ones(count, np.int64))
+        yield from departures(replayed(counted, starts, widths, found, options), events, starts, options)
+
+
+def replayed(events: Events, starts: Ints, widths: Ints, found: LogFindings, options: Options) -> ReplayResult:
+    """Replay all traces from their beginning by the kernel, and count what they cover.
+
+    `widths`: how many keys the Maps of each trace have, which are counted from 0.
+    """
+    spec, count = events.spec, len(widths)
+    result = kernel(spec, options.ignored).replay(
+        starts, events.action, events.args, building.states(spec, count), origins=np.zeros(count, np.int64),
+        widths=widths, profile=options.profile,
+    )  # fmt: skip
+    found.cover(spec.name, counts(spec, result.covered))
+    return result
+
+
+def departures(result: ReplayResult, events: Events, starts: Ints, options: Options) -> Iterator[DepartingTrace]:
+    """Yield what departs by the plain functions, of the traces that the kernel refused.
+
+    `events`: with the keys of Maps as they are.
+    """
+    spec = events.spec
+    for trace in np.flatnonzero(result.bad_at >= 0).tolist():
+        low, high = starts[trace : trace + 2].tolist()
+        shown = some(events, low, high)
+        departure = replay(spec, spec.initial, shown, profile=options.profile, ignored=options.ignored).departure
+        if departure is not None:
+            yield DepartingTrace(trace, low + departure.number - 1, departure)
