@@ -27,7 +27,7 @@ from gapless.traces.sources.kafka.clients.log_lines import (
 )
 from gapless.traces.sources.kafka.clients.sessions import ReaderSessions, reader_sessions
 from gapless.traces.sources.kafka.files.names import PartitionName
-from gapless.traces.sources.kafka.log.tables import Flags
+from gapless.traces.sources.kafka.log.tables import Flags, different
 
 _arrow: Any = pa
 _compute: Any = pyarrow.compute
@@ -133,18 +133,17 @@ def _columns(path: Path, rows: Any, is_op: dict[str, Flags], line: Ints) -> Answ
     consumer = np.where(consumer < 0, len(consumers), consumer)
     committed = _is(rows["isolation"], *READ_COMMITTED)
     sessions, session = reader_sessions(
-        {name: flags & committed for name, flags in is_op.items()}, consumer, place, numbers
+        {name: flags & committed for name, flags in is_op.items()}, consumer, place, numbers, line
     )
-    sessions = sessions._replace(line=np.append(line, NONE)[np.maximum(sessions.line, 0) - 1])
     by_all = np.zeros(int(line[-1]) + 1, np.bool_)
     by_all[line] = _is(rows["acks"], *BY_ALL)
-    groups = _groups(rows["group"], places, place, is_op, numbers["offset"])
+    groups = _groups(rows["group"], places, is_op, records)
     received = AnsweredRecords(consumer, place, numbers["offset"], line, numbers["epoch"], session)
     return AnswerLog(
         path, places, clients, ends, end_line, [*consumers, "a consumer"], records.of(sent),
         records.of(sent & (ends[client] >= 0) & (numbers["txn"] > 0) & named),
         _received(received, is_op["received"] & committed, is_op["read"] & committed, rows["offsets"].combine_chunks()),
-        sessions, by_all, groups._replace(line=line[groups.line - 1]),
+        sessions, by_all, groups,
     )  # fmt: skip
 
 
@@ -158,14 +157,14 @@ def _received(every: AnsweredRecords, single: Flags, reads: Flags, lists: Any) -
 
 
 def _groups(
-    column: Column, places: Sequence[PartitionName], place: Ints, is_op: dict[str, Flags], offset: Ints
+    column: Column, places: Sequence[PartitionName], is_op: dict[str, Flags], every: AnsweredRecords
 ) -> GroupAnswers:
     """The answers about offsets of groups, each named GROUP/TOPIC-N; a group without an offset has -1."""
     groups, group = _codes(column)
-    (rows,) = np.nonzero((is_op["committed"] | is_op["fetched"]) & (group >= 0) & (offset >= 0))
-    found, name = np.unique(np.stack([group[rows], place[rows]]), axis=1, return_inverse=True)
+    (rows,) = np.nonzero((is_op["committed"] | is_op["fetched"]) & (group >= 0) & (every.offset >= 0))
+    found, name = different(group[rows], every.partition[rows])
     names = [f"{groups[of]}/{places[at]}" for of, at in found.T.tolist()]
-    return GroupAnswers(names, name.reshape(-1), offset[rows], rows + 1, is_op["fetched"][rows])
+    return GroupAnswers(names, name, every.offset[rows], every.line[rows], is_op["fetched"][rows])
 
 
 def _numbers(column: Column) -> Ints:
@@ -187,9 +186,9 @@ def _codes(column: Column) -> tuple[list[str], Ints]:
 def _together(producer: Column, transaction: Ints) -> tuple[list[str], Ints]:
     """The different transactions, and the number of each row's."""
     producers, by = _codes(producer)
-    found, number = np.unique(np.stack([by, transaction]), axis=1, return_inverse=True)
+    found, number = different(by, transaction)
     names = [_name(producers[p] if p >= 0 else "a producer", n) for p, n in found.T.tolist()]
-    return names, number.reshape(-1)
+    return names, number
 
 
 def _name(producer: str, transaction: int) -> str:
@@ -212,6 +211,6 @@ def _flat(lists: Any, chosen: Flags) -> Ints:
 
 def _places(topics: Sequence[str], topic: Ints, number: Ints) -> tuple[list[PartitionName], Ints]:
     """The different partitions, and the number of each row's."""
-    found, place = np.unique(np.stack([topic, number]), axis=1, return_inverse=True)
+    found, place = different(topic, number)
     names = [PartitionName(topics[of] if of >= 0 else "", n) for of, n in found.T.tolist()]
-    return names, place.reshape(-1)
+    return names, place

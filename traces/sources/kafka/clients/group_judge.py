@@ -22,7 +22,7 @@ from gapless.traces.sources.kafka.clients.losses import permitted_loss
 from gapless.traces.sources.kafka.clients.view_judge import FOREIGN, ends_early
 from gapless.traces.sources.kafka.files.names import OFFSETS_TOPIC
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
-from gapless.traces.sources.kafka.log.tables import Flags
+from gapless.traces.sources.kafka.log.tables import Flags, different
 from gapless.traces.sources.kafka.transactions.copies import PartitionPlace
 from gapless.traces.sources.kafka.transactions.judge import place_of
 from gapless.traces.sources.kafka.transactions.offset_events import LAST
@@ -124,7 +124,7 @@ def asked_behind(group: JudgedGroups, trace: Ints, offset: Ints) -> Ints:
     events, starts = group.made.events, group.made.starts
     of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     (rows,) = np.nonzero(np.isin(of, trace) & np.isin(events.action, (COMMIT, WAIT)))
-    key = _numbers(np.stack([np.append(trace, of[rows]), np.append(offset, events.column("offset")[rows])]))
+    _, key = different(np.append(trace, of[rows]), np.append(offset, events.column("offset")[rows]))
     asked, key = key[: len(trace)], key[len(trace) :]
     is_plain = events.action[rows] == COMMIT
     mark = _marks(events, of, rows)
@@ -141,17 +141,11 @@ def asked_behind(group: JudgedGroups, trace: Ints, offset: Ints) -> Ints:
     return places[asked]
 
 
-def _numbers(columns: Ints) -> Ints:
-    """A number for each different column."""
-    _, number = np.unique(columns, axis=1, return_inverse=True)
-    return number.reshape(-1)
-
-
 def _marks(events: Events, of: Ints, rows: Ints) -> Ints:
     """The next marker of the same producer in the same trace behind each row; -1 if there is none."""
     (marks,) = np.nonzero(events.action == MARK)
     every = np.append(rows, marks)
-    owner = _numbers(np.stack([of[every], events.column("pid")[every]]))
+    _, owner = different(of[every], events.column("pid")[every])
     order = np.lexsort((every, owner))
     is_mark: Flags = order >= len(rows)
     behind = np.where(is_mark, np.arange(len(order)), len(order))

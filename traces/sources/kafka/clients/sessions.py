@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.judging.building import Ints
-from gapless.traces.sources.kafka.log.tables import Flags
+from gapless.traces.sources.kafka.log.tables import Flags, different
 
 NONE = -1
 
@@ -31,9 +31,9 @@ class ReaderSessions(NamedTuple):
 
 
 def reader_sessions(
-    is_op: Mapping[str, Flags], consumer: Ints, place: Ints, numbers: Mapping[str, Ints]
+    is_op: Mapping[str, Flags], consumer: Ints, place: Ints, numbers: Mapping[str, Ints], lines: Ints
 ) -> tuple[ReaderSessions, Ints]:
-    """Return all sessions, and the number of each line's; -1 for none.
+    """Return all sessions, and the number of each answer's; -1 for none. `lines`: of the answers.
 
     Lines that are no `read` are of a session if they have its number.
     """
@@ -41,17 +41,15 @@ def reader_sessions(
     streamed = (is_op["received"] | is_op["position"]) & (numbers["session"] >= 0)
     (rows,) = np.nonzero(streamed | is_op["read"])
     whole = is_op["read"][rows]
-    keys = np.stack(
-        [consumer[rows], np.where(whole, NONE, numbers["session"][rows]), place[rows], np.where(whole, rows, NONE)]
+    found, of = different(
+        consumer[rows], np.where(whole, NONE, numbers["session"][rows]), place[rows], np.where(whole, rows, NONE)
     )
-    found, of = np.unique(keys, axis=1, return_inverse=True)
-    of = of.reshape(-1)
     session = np.full(count, NONE)
     session[rows] = of
     begin, stop, line = (np.full(found.shape[1], NONE) for _ in range(3))
     reads = rows[whole]
     begin[session[reads]], stop[session[reads]] = numbers["from"][reads], numbers["position"][reads]
-    line[session[reads]] = reads + 1
+    line[session[reads]] = lines[reads]
     (stated,) = np.nonzero(is_op["position"] & streamed)
     of_all, first = np.unique(of, return_index=True)
     opens = np.full(found.shape[1], NONE)
@@ -59,5 +57,5 @@ def reader_sessions(
     first_lines = stated[opens[session[stated]] == stated]
     begin[session[first_lines]] = numbers["offset"][first_lines]
     later = stated[opens[session[stated]] != stated]
-    stop[session[later]], line[session[later]] = numbers["offset"][later], later + 1
+    stop[session[later]], line[session[later]] = numbers["offset"][later], lines[later]
     return ReaderSessions(found[0], found[2], found[1], begin, stop, line), session

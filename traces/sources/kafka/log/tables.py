@@ -64,6 +64,22 @@ def put_together(count: int, pieces: Sequence[tuple[Ints, ...]]) -> list[Ints]:
     return [np.concatenate(column) for column in zip(*pieces, strict=True)] or [np.zeros(0, np.int64)] * count
 
 
+def different(*columns: Ints) -> tuple[Ints, Ints]:
+    """Return the different rows of some columns, and of each row its number among them.
+
+    They are in order: int64 [columns, rows].
+    """
+    found, number = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    return found, number.reshape(-1)
+
+
+def each(counts: Ints) -> tuple[Ints, Ints]:
+    """Return each row as often as it counts, and how often it came before."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    begins = np.cumsum(counts) - counts
+    return rows, np.arange(len(rows)) - begins[rows]
+
+
 def numbers(data: Bytes, at: Ints, width: int) -> Ints:
     """Return the signed numbers of so many bytes at these places; -1 where there is none."""
     there = at >= 0

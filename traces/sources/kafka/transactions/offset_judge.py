@@ -15,6 +15,7 @@ from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDep
 from gapless.traces.sources.kafka.judging.offset_piece import OffsetPiece
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.transaction_items import TransactionItems
+from gapless.traces.sources.kafka.log.tables import different
 from gapless.traces.sources.kafka.transactions.judge import place_of
 from gapless.traces.sources.kafka.transactions.offset_events import offset_events
 from gapless.traces.sources.kafka.transactions.traces import (
@@ -88,6 +89,6 @@ def dense_events(events: Events, starts: Ints) -> tuple[Events, Ints]:
     trace = np.repeat(np.arange(len(lengths)), lengths)
     dense.column("at")[:] = np.arange(len(trace)) - starts[trace]
     (rows,) = np.nonzero(np.isin(events.action, [SPEC.codes[name] for name in WITH_PRODUCER]))
-    pairs, of = np.unique(np.stack([trace[rows], events.column("pid")[rows]]), axis=1, return_inverse=True)
-    dense.column("pid")[rows] = of.reshape(-1) - pairs[0].searchsorted(trace[rows])
+    pairs, of = different(trace[rows], events.column("pid")[rows])
+    dense.column("pid")[rows] = of - pairs[0].searchsorted(trace[rows])
     return dense, lengths + 1

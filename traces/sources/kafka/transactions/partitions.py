@@ -15,7 +15,7 @@ from gapless.traces.sources.kafka.judging.cluster_evidence import ITEM_BYTES, Cl
 from gapless.traces.sources.kafka.judging.parts import SegmentPart
 from gapless.traces.sources.kafka.judging.transaction_items import DATA, TransactionItems, runs_of
 from gapless.traces.sources.kafka.log.column_store import ColumnStore
-from gapless.traces.sources.kafka.log.tables import Flags
+from gapless.traces.sources.kafka.log.tables import Flags, each
 
 NEVER = 1 << 62
 """A time that no record has."""
@@ -107,7 +107,7 @@ class ItemShares:
         for items, part in self._blocks() if shares else ():
             self._see(items, part)
             low, high = producers.searchsorted(items.producer), producers.searchsorted(items.producer, side="right")
-            rows, of = _each(high - low)
+            rows, of = each(high - low)
             self._kept.add(share[low[rows] + of], [*items.of(rows), part[rows]])
 
     def _blocks(self) -> Iterator[tuple[TransactionItems, Ints]]:
@@ -153,10 +153,3 @@ def numbers_of(copy: Ints, numbers: Mapping[int, int]) -> Ints:
     for one, number in numbers.items():
         by_copy[one] = number
     return np.where(copy < len(by_copy), by_copy[np.minimum(copy, len(by_copy) - 1)], -1)
-
-
-def _each(counts: Ints) -> tuple[Ints, Ints]:
-    """Each row as often as it counts, and how often it came before."""
-    rows = np.repeat(np.arange(len(counts)), counts)
-    begins = np.cumsum(counts) - counts
-    return rows, np.arange(len(rows)) - begins[rows]

@@ -15,7 +15,7 @@ from gapless.traces.judging.building import Ints
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.files.transaction_table import UNKNOWN
 from gapless.traces.sources.kafka.judging.table_piece import CoordinatorRows
-from gapless.traces.sources.kafka.log.tables import Flags
+from gapless.traces.sources.kafka.log.tables import Flags, each
 
 NO_ROW = -1
 FAR = np.iinfo(np.int64).max
@@ -120,10 +120,8 @@ class CoordinatorTable:
         lengths = np.array([len(one) for one in codes], np.int64)
         flat = np.concatenate(codes) if codes else np.zeros(0, np.int64)
         starts = np.cumsum(lengths) - lengths
-        counts = lengths[of] if len(of) else np.zeros(0, np.int64)
-        begin = np.cumsum(counts) - counts
-        at = np.arange(int(counts.sum())) - np.repeat(begin - starts[of], counts) if len(of) else flat[:0]
-        return Pairs(np.repeat(rows, counts), flat[at])
+        named, nth = each(lengths[of])
+        return Pairs(rows[named], flat[starts[of[named]] + nth])
 
     def added(self) -> Pairs:
         """Return the partitions that rows of open transactions name, and the row before did not."""
