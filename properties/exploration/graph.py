@@ -82,6 +82,14 @@ class StateGraph:
         every = np.arange(len(self.states))
         return every, every
 
+    @property
+    def open_states(self) -> NDArray[np.bool_]:
+        """True for states that may have possible steps that were not tried."""
+        found = np.zeros(len(self.states), np.bool_)
+        found[list(self.beyond)] = True
+        found[self.explored :] = True
+        return found
+
     def open_ended(self, state: int) -> bool:
         """True if a state may have possible steps that were not tried."""
         return state in self.beyond or state >= self.explored
@@ -122,9 +130,7 @@ class StateGraph:
         sources = number[self.sources]
         leaves = sources >= 0
         sources, targets = sources[leaves], number[np.array(self.targets, np.int64)[leaves]]
-        once, shape = np.ones(sources.size, np.int64), (enclosed.size, enclosed.size)
-        steps = scipy.sparse.csr_array((once, (sources, targets)), shape=shape)
-        _, component = scipy.sparse.csgraph.connected_components(steps, connection="strong")
+        component = strong_components(sources, targets, enclosed.size)
         left = component[sources][component[sources] != component[targets]]
         ends = np.flatnonzero(~np.isin(component, left))
         members = enclosed[ends[np.argsort(component[ends], kind="stable")]]
@@ -135,14 +141,23 @@ class StateGraph:
         """The states from which no path leads to an open-ended one: mostly none."""
         sources = self.sources
         targets = np.array(self.targets, np.int64)[: self.starts[-1]]  # where the search ended, more may follow
-        escapes = np.zeros(len(self.states), np.bool_)
-        escapes[list(self.beyond)] = True
-        escapes[self.explored :] = True
+        escapes = self.open_states
         count = -1
         while count != escapes.sum():
             count = escapes.sum()
             escapes[sources[escapes[targets]]] = True
         return np.flatnonzero(~escapes)
+
+
+def matrix(sources: NDArray[np.int64], targets: NDArray[np.int64], states: int) -> scipy.sparse.csr_array:
+    """The steps between states, for the algorithms of graphs."""
+    return scipy.sparse.csr_array((np.ones(sources.size, np.bool_), (sources, targets)), shape=(states, states))
+
+
+def strong_components(sources: NDArray[np.int64], targets: NDArray[np.int64], states: int) -> NDArray[np.int64]:
+    """The number of each state's strong component: the states that it reaches and that reach it."""
+    _, numbers = scipy.sparse.csgraph.connected_components(matrix(sources, targets, states), connection="strong")
+    return numbers.astype(np.int64)
 
 
 def called(spec: Spec, call: Call) -> str:

@@ -24,8 +24,13 @@ NUMBERS = ("states", "transitions", "tried", "deadlocks", "terminal")
 
 def exit_code(found: Iterable[Exploration]) -> int:
     """1 if a property is broken; else 3 if a spec was not explored to the end, or a step was never taken."""
-    codes = {EXIT_CODES[one.result] for one in found}
-    return 1 if 1 in codes else max(codes, default=3)
+    return worst(EXIT_CODES[one.result] for one in found)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code for several results: 1 if one is that, else the greatest; 3 if there are none."""
+    every = set(codes)
+    return 1 if 1 in every else max(every, default=3)
 
 
 def story(one: Exploration) -> list[str]:

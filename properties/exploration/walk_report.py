@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gapless.properties.exploration.graph import called
 from gapless.properties.exploration.json_report import WalkReport
-from gapless.properties.exploration.summary import story_of
+from gapless.properties.exploration.summary import story_of, worst
 from gapless.properties.exploration.walks import Walks, rules_of
 from gapless.traces.problems import pasted
 
@@ -35,8 +35,7 @@ def report(one: Walks) -> WalkReport:
 
 def exit_code(found: Iterable[Walks]) -> int:
     """1 if a property is broken; else 3 if a step was never taken; 0 says that these walks broke nothing."""
-    codes = {1 if one.broken else 3 if one.coverage.never_taken(one.spec) else 0 for one in found}
-    return 1 if 1 in codes else max(codes, default=3)
+    return worst(1 if one.broken else 3 if one.coverage.never_taken(one.spec) else 0 for one in found)
 
 
 def story(one: Walks) -> list[str]:

@@ -21,8 +21,8 @@ import numpy as np
 import scipy
 
 from gapless.properties.exploration.bounds import Bound, universal
-from gapless.properties.exploration.graph import StateGraph
-from gapless.properties.exploration.liveness.lasso import CallArrays, Flags, Ints, Lasso, Loops, Stems, matrix, shortest
+from gapless.properties.exploration.graph import StateGraph, matrix, strong_components
+from gapless.properties.exploration.liveness.lasso import CallArrays, Flags, Ints, Lasso, Loops, Stems, shortest
 from gapless.spec.catalog import Spec, made_of
 from gapless.spec.language import Claim
 
@@ -34,7 +34,6 @@ class ClaimResult:
     """The verdict on a claim: the run that refutes it, for which number, or `why` it is undecided.
 
     `without`: a run that refutes it without its assumptions, where it has some and holds; none if it needs none.
-    `needless`: it comes true without its assumptions, too; otherwise `without` is a run that then refutes it.
     """
 
     claim: Claim
@@ -57,8 +56,6 @@ def number_of(claim: Claim) -> tuple[str, ...]:
 
 
 LEAVES = "runs leave the bound before it is done, and what follows there is not known"
-
-
 FOLDED = "states that differ in names alone are one state here: explore without --symmetry"
 
 
@@ -167,9 +164,7 @@ class WaitingStates:
     def component(self) -> Ints:
         """The strong component of each state."""
         joined, allowed = self.joined, self.allowed
-        steps = matrix(joined.sources[allowed], joined.targets[allowed], joined.states)
-        _, numbers = scipy.sparse.csgraph.connected_components(steps, connection="strong")
-        return numbers.astype(np.int64)
+        return strong_components(joined.sources[allowed], joined.targets[allowed], joined.states)
 
     @cached_property
     def within(self) -> Flags:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from gapless.properties.exploration.graph import Call, StateGraph
+from gapless.properties.exploration.graph import Call, StateGraph, matrix
 from gapless.spec.catalog import END
 
 Ints = NDArray[np.int64]
@@ -56,9 +56,7 @@ class CallArrays:
         self.codes = codes[joined]
         self.states = len(graph.states)
         self.starts = np.searchsorted(self.sources, np.arange(self.states + 1))
-        self.open = np.zeros(self.states, np.bool_)
-        self.open[list(graph.beyond)] = True
-        self.open[graph.explored :] = True
+        self.open = graph.open_states
 
     @property
     def first(self) -> Ints:
@@ -77,11 +75,6 @@ class CallArrays:
     def place(self, source: int, target: int, allowed: Flags) -> int:
         """The first allowed call from one state to another."""
         return next(at for at in self.leaving(source) if self.targets[at] == target and allowed[at])
-
-
-def matrix(sources: Ints, targets: Ints, states: int) -> scipy.sparse.csr_array:
-    """The steps between states, for the algorithms of graphs."""
-    return scipy.sparse.csr_array((np.ones(sources.size, np.bool_), (sources, targets)), shape=(states, states))
 
 
 class Stems:
