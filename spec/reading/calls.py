@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gapless.spec.reading.complaints import Complaint, unknown
 from gapless.spec.reading.declarations import SpecFile
@@ -29,6 +29,20 @@ def parts_of(call: ast.expr, names: tuple[str, ...]) -> dict[str, ast.expr]:
 def text_in(value: ast.expr) -> str:
     """The text that a value is; empty for any other."""
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+
+
+def members_of(file: SpecFile, name: str, form: str) -> tuple[list[ast.expr], list[Complaint]]:
+    """The members of a tuple of a file, and the complaint about what is no tuple. `form`: of one member."""
+    value, members = file.values[name], file.tuple_of(name)
+    if members is not None:
+        return [*members], []
+    return [], [Complaint(value.lineno, f"`{name}`, which is no tuple", f"a tuple: `{name} = ({form.strip('`')},)`")]
+
+
+def strange_part(call: str, given: Iterable[str], known: tuple[str, ...], line: int, form: str) -> Iterator[Complaint]:
+    """The complaint about the first part of a call that it does not have."""
+    if strange := [name for name in given if name not in known]:
+        yield unknown(line, f"`{call}({strange[0]}=…)`", strange[0], known, form, "`{}=…`")
 
 
 def is_call(value: ast.expr, of: str) -> bool:

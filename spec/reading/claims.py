@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
-from gapless.spec.reading.calls import NONE, first_of, is_call, parts_of, shown, step_in, text_in
+from gapless.spec.reading.calls import (
+    NONE,
+    first_of,
+    is_call,
+    members_of,
+    parts_of,
+    shown,
+    step_in,
+    strange_part,
+    text_in,
+)
 from gapless.spec.reading.complaints import Complaint, unknown
 from gapless.spec.reading.declarations import BOOL, NUMBER, Kind, SpecFile, is_state
 
@@ -17,13 +28,12 @@ OF_A_HELPFUL = ("step", "when", "args")
 
 def claims(file: SpecFile) -> Iterator[Complaint]:
     """The faults of `CLAIMS`; of each claim, the first."""
-    value, members = file.values["CLAIMS"], file.tuple_of("CLAIMS")
-    if members is None:
-        yield Complaint(value.lineno, "`CLAIMS`, which is no tuple", f"a tuple: `CLAIMS = ({A_CLAIM.strip('`')},)`")
-    for member in members or ():
+    members, complaints = members_of(file, "CLAIMS", A_CLAIM)
+    yield from complaints
+    for member in members:
         yield from first_of(_of_claim(file, member))
-    sentences = [text_in(parts_of(member, PARTS).get("sentence", NONE)) for member in members or ()]
-    for at, (member, sentence) in enumerate(zip(members or (), sentences, strict=True)):
+    sentences = [text_in(parts_of(member, PARTS).get("sentence", NONE)) for member in members]
+    for at, (member, sentence) in enumerate(zip(members, sentences, strict=True)):
         if sentence and sentence in sentences[:at]:
             yield Complaint(member.lineno, f"the claim {sentence!r} a second time", "another sentence")
 
@@ -34,8 +44,7 @@ def _of_claim(file: SpecFile, member: ast.expr) -> Iterator[Complaint]:
     if not is_call(member, "Claim"):
         yield Complaint(line, f"{shown(member)} in `CLAIMS`", A_CLAIM)
         return
-    if strange := [name for name in parts if name not in PARTS]:
-        yield unknown(line, f"`Claim({strange[0]}=…)`", strange[0], PARTS, A_CLAIM, "`{}=…`")
+    yield from strange_part("Claim", parts, PARTS, line, A_CLAIM)
     for name in ("sentence", "otherwise"):
         if not text_in(parts.get(name, NONE)).strip():
             yield Complaint(line, f"`Claim(…)` without a text for `{name}`", A_CLAIM)
@@ -138,10 +147,8 @@ def _of_helpful(file: SpecFile, one: ast.expr, claim: Mapping[str, ast.expr], nu
     if not is_call(one, "Helpful") or "step" not in parts or "when" not in parts:
         yield Complaint(one.lineno, f"{shown(one)} in `helpful`", A_HELPFUL)
         return
-    if strange := [name for name in parts if name not in OF_A_HELPFUL]:
-        yield unknown(one.lineno, f"`Helpful({strange[0]}=…)`", strange[0], OF_A_HELPFUL, A_HELPFUL, "`{}=…`")
-        return
-    if wrong := [*step_in(file, parts["step"], "helpful", one.lineno)]:
+    strange = strange_part("Helpful", parts, OF_A_HELPFUL, one.lineno, A_HELPFUL)
+    if wrong := [*first_of(chain(strange, step_in(file, parts["step"], "helpful", one.lineno)))]:
         yield from wrong
         return
     step, fair = ast.unparse(parts["step"]), claim.get("fair", NONE)

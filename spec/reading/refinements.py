@@ -5,7 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gapless.spec.reading.calls import NONE, first_of, is_call, parts_of, shown, step_in, text_in
+from gapless.spec.reading.calls import (
+    NONE,
+    first_of,
+    is_call,
+    members_of,
+    parts_of,
+    shown,
+    step_in,
+    strange_part,
+    text_in,
+)
 from gapless.spec.reading.complaints import Complaint, unknown
 from gapless.spec.reading.declarations import SpecFile, is_map, is_state
 
@@ -15,11 +25,9 @@ PARTS = ("spec", "steps", "sees", "args")
 
 def refinements(file: SpecFile) -> Iterator[Complaint]:
     """The faults of `REFINES`; of each refinement, the first. What the other spec lacks, is noticed when it is read."""
-    value, members = file.values["REFINES"], file.tuple_of("REFINES")
-    if members is None:
-        form = f"a tuple: `REFINES = ({A_REFINEMENT.strip(chr(96))},)`"
-        yield Complaint(value.lineno, "`REFINES`, which is no tuple", form)
-    for member in members or ():
+    members, complaints = members_of(file, "REFINES", A_REFINEMENT)
+    yield from complaints
+    for member in members:
         yield from first_of(_of_refinement(file, member))
 
 
@@ -29,8 +37,7 @@ def _of_refinement(file: SpecFile, member: ast.expr) -> Iterator[Complaint]:
     if not is_call(member, "Refines"):
         yield Complaint(line, f"{shown(member)} in `REFINES`", A_REFINEMENT)
         return
-    if strange := [name for name in parts if name not in PARTS]:
-        yield unknown(line, f"`Refines({strange[0]}=…)`", strange[0], PARTS, A_REFINEMENT, "`{}=…`")
+    yield from strange_part("Refines", parts, PARTS, line, A_REFINEMENT)
     if not text_in(parts.get("spec", NONE)).strip():
         yield Complaint(line, "`Refines(…)` without a file", f"the file of the other spec, as a text: {A_REFINEMENT}")
     yield from _steps(file, parts.get("steps", NONE), line)
