@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.bigstore import Extent
 from benchmarks.rows import answer
 from gapless.spec.catalog import Spec
+from gapless.traces.judging import building
 from gapless.traces.judging.batches import ROWS
 from gapless.traces.replay.kernels import Loop, kernel
 from gapless.traces.replay.map_columns import columns_of
@@ -83,8 +84,7 @@ def by_kernel(spec: Spec, trace: list[Event], count: int) -> float:
 
     def replayed(some: int) -> Any:
         starts = np.arange(0, LENGTH * some + 1, LENGTH, dtype=np.int64)
-        begin = np.array([int(getattr(spec.initial, name)) for name in spec.scalars], np.int64)
-        given = np.tile(codes, some), np.tile(args, some), np.repeat(begin[:, None], some, axis=1)
+        given = np.tile(codes, some), np.tile(args, some), building.states(spec, some)
         widths = np.full(some, ROWS * LENGTH if columns_of(spec).pairs else VOTES, np.int64)
         began = time.perf_counter()
         found = of.replay(starts, *given, widths=widths, profile="strict")

@@ -86,7 +86,7 @@ MEMBERS = 3
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Who knows whom, and who follows whom."""
+    """Relations: of each node those that it knows, and the one that it follows."""
 
     knows: Map[Member, Member, bool] = Map(False)
     follows: Map[Member, Member] = Map(Member(-1))

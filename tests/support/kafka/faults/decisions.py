@@ -16,7 +16,7 @@ EMPTY, ONGOING = TxnStatus.EMPTY, TxnStatus.ONGOING
 PREPARED = (TxnStatus.PREPARE_COMMIT, TxnStatus.PREPARE_ABORT)
 COMPLETE = (TxnStatus.COMPLETE_COMMIT, TxnStatus.COMPLETE_ABORT)
 PRODUCER, EPOCH, STATUS, PARTITIONS = 2, 10, 16, 17
-"""Where the fields of a value begin."""
+"""The place in a value at which its fields begin."""
 BEHIND = 2
 """So many rows of the id come behind one that is changed, for the last may be missing by right."""
 

@@ -20,7 +20,6 @@ from gapless.traces.sources.kafka.clients.client_log import AnsweredRecords, Ans
 from gapless.traces.sources.kafka.clients.group_judge import GroupJudge
 from gapless.traces.sources.kafka.clients.outcomes import EPOCH, PRODUCER, AnsweredBatches, Reach, answered_batches
 from gapless.traces.sources.kafka.clients.view_judge import ViewedPartition, ViewJudge, ends_early, place_of
-from gapless.traces.sources.kafka.files.directory import SegmentFiles
 from gapless.traces.sources.kafka.files.names import PartitionName
 from gapless.traces.sources.kafka.joining.findings import LogFindings, PlacedDeparture
 from gapless.traces.sources.kafka.judging.event_order import EventOrder
@@ -78,7 +77,7 @@ class AnswerJudge:
 
     def _judge(self, number: int, copies: Sequence[PartitionPlace]) -> None:
         reach, log = self._reach(number), self.log
-        looked = [(one, answered_batches(_files(one), reach)) for one in copies]
+        looked = [(one, answered_batches(one.directory.partition(one.name).files().segments, reach)) for one in copies]
         known = [(one, batches) for one, batches in looked if batches is not None]
         if not known:
             return
@@ -161,10 +160,6 @@ def is_first(placed: PartitionPlace) -> bool:
     if cluster is None or cluster.begins > 0 or cluster.fault or topic not in cluster.topics:
         return False
     return cluster.topics[topic].generations == 1
-
-
-def _files(placed: PartitionPlace) -> Sequence[SegmentFiles]:
-    return next(one.files().segments for one in placed.directory.partitions() if one.name == placed.name)
 
 
 def _of(column: Ints, batch: Ints) -> Ints:

@@ -97,10 +97,13 @@ class DataDirectory(NamedTuple):
     def partitions(self) -> Iterator[PartitionFolder]:
         """The partitions, by topic and number. Raises OSError."""
         if self.only is not None:
-            yield PartitionFolder(self.path / str(self.only), self.only)
+            yield self.partition(self.only)
             return
-        for name in sorted(filter(None, map(partition_name, _folders(self.path)))):
-            yield PartitionFolder(self.path / str(name), name)
+        yield from map(self.partition, sorted(filter(None, map(partition_name, _folders(self.path)))))
+
+    def partition(self, name: PartitionName) -> PartitionFolder:
+        """The folder of a partition that lies here."""
+        return PartitionFolder(self.path / str(name), name)
 
     def leaving(self) -> list[LeavingFolder]:
         """The folders of partitions that are no more, or not yet, part of the directory. Raises OSError."""

@@ -61,7 +61,7 @@ class ClusterJudge:
 
     def _replica(self, one: PartitionCopy, part: int, items: ItemShares) -> Replica:
         return Replica(
-            one.placed.name, one.placed.terms.folder, one.parts, one.start, one.end, one.is_whole(self.stopped),
+            one.placed.name, one.parts, one.start, one.end, one.is_whole(self.stopped),
             one.is_first, self.slack, one.starts, items.first_mark(part), partial(items.mark_times, part),
         )  # fmt: skip
 
@@ -71,10 +71,7 @@ class ClusterJudge:
     ) -> Ints:  # fmt: skip
         """Judge the transactional ids, some at a time; returns the producers that have no open transaction."""
         copies = [one for one in self.chosen if one.placed.terms.transactions == Role.TABLE]
-        tables = [
-            TableReplica(one.placed.name, one.placed.terms.folder, one.parts, one.is_whole(self.stopped), one.starts)
-            for one in copies
-        ]
+        tables = [TableReplica(one.placed.name, one.parts, one.is_whole(self.stopped), one.starts) for one in copies]
         whole = np.array([one.is_whole for one in tables], np.bool_)
         codes = codes_of(self.evidence.sets, {one.name: number for number, one in enumerate(replicas)})
         decided = [np.zeros(0, np.int64)]

@@ -41,7 +41,6 @@ class TableReplica(NamedTuple):
     """A replica of a partition of the table. `is_whole`: nothing is missing at its end · `starts`: see `Replica`."""
 
     name: PartitionName
-    folder: str
     parts: Sequence[SegmentPart]
     is_whole: bool
     starts: Ints | None

@@ -34,7 +34,6 @@ class Replica:
     """
 
     name: PartitionName
-    folder: str
     parts: Sequence[SegmentPart]
     start: int
     end: int
